@@ -41,6 +41,13 @@ fn find(table: &'static [Entry], key: &str) -> Option<&'static Entry> {
     table.iter().filter(covers).max_by_key(|entry| entry.name.len())
 }
 
+/// What becomes of a key of `argocd-cmd-params-cm`, or else of `argocd-cm`, that a flag stands for: its variable, whether
+/// it does anything, and why not (CLI-1011).
+pub fn parameter(key: &str) -> Option<(&'static str, Support, &'static str)> {
+    let entry = find(PARAMS, key).or_else(|| find(CM, key))?;
+    Some((entry.variable, entry.support, entry.note))
+}
+
 /// Whether a key of `argocd-cm` can have an effect at all.
 pub fn has_effect(key: &str) -> bool {
     find(CM, key).is_some_and(|entry| entry.support != Support::Reported)

@@ -17,7 +17,7 @@
 //! - [`scope`], [`validate`]: what a project allows a set to read and to make.
 //! - [`reconcile`], with [`compare`] and [`status`]: what one pass writes, and what it says of itself.
 //! - [`rollout`] and [`deletion`]: state machines over what is stored, which any controller can go on with.
-//! - [`webhook`], [`permission`], [`stale`]: whom a push concerns, what the API answers, and what it warns of.
+//! - [`webhook`], [`permission`], [`preview`], [`stale`]: whom a push concerns, what the API answers, and what it warns of.
 //!
 //! Deliberately absent: clocks, requests, and the clients of Git, plugins and providers. The controller, the command
 //! line, `tiphys eval` and tests bring them.
@@ -36,6 +36,7 @@ pub mod lost;
 pub mod params;
 pub mod pathspec;
 pub mod permission;
+pub mod preview;
 pub mod reconcile;
 pub mod rollout;
 pub mod scope;

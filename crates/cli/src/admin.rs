@@ -1,6 +1,7 @@
 //! `admin`: what looks after an installation (CLI-900 to CLI-930). There are `settings …`, `tracking …`, `proj …`, `repo …`
-//! and `cluster secret-name` so far; all answer without any cluster.
+//! and `cluster secret-name`, which answer without any cluster, and `initial-password` so far.
 
+mod initial_password;
 mod inputs;
 mod overrides;
 mod policy_file;
@@ -19,7 +20,7 @@ pub(crate) use inputs::files;
 static ADMIN: Group<()> = Group {
     name: "admin",
     about: "Look after an installation",
-    commands: &[],
+    commands: &[initial_password::COMMAND],
     groups: &[
         ("cluster", "Say which Secret of a cluster is meant"),
         ("proj", "Say what a project permits"),
@@ -34,6 +35,7 @@ static ADMIN: Group<()> = Group {
 /// Runs `admin …` and says the exit code.
 pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     match flags::take_word(&mut args, global::WORD_TABLES).as_deref() {
+        Some("initial-password") => initial_password::run(terminal, &args),
         Some("tracking") => tracking::run(terminal, args),
         Some("proj") => project::run(terminal, args),
         Some("repo") => repository::run(terminal, args),

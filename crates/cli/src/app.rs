@@ -119,7 +119,14 @@ static COMMANDS: &[Command<Verb>] = &[
         &[spec_flags::FLAGS, create::FLAGS],
         ANY,
     ),
-    command(Verb::Delete, "delete", "APPNAME", "Delete applications", &[delete::FLAGS], ANY),
+    command(
+        Verb::Delete,
+        "delete",
+        "[APPNAME... | -l selector]",
+        "Delete applications",
+        &[delete::FLAGS],
+        ANY,
+    ),
     Command {
         usage_code: 2,
         ..command(Verb::Diff, "diff", "APPNAME", "Show what a sync would change", &[diff::FLAGS], ONE)

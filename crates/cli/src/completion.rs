@@ -6,6 +6,8 @@
 //! Deviation (DEP-64): no `clap_complete`, as there is no clap command to generate from; its scripts for these tables
 //! would have hundreds of kilobytes.
 
+mod names;
+
 use std::collections::BTreeSet;
 
 use crate::command::Command;
@@ -13,6 +15,7 @@ use crate::flags::{Flag, FlagError, Kind, parse};
 use crate::session::Group;
 use crate::terminal::Terminal;
 use crate::{global, plugin};
+use names::Named;
 
 /// The command that scripts ask with: `__complete SHELL :CURRENT WORD...`.
 pub(crate) const ASKED: &str = "__complete";
@@ -38,6 +41,8 @@ pub(crate) enum Listing {
         flags: Vec<Flag>,
         /// How many are its own.
         own: usize,
+        /// The same flags, as they are read.
+        tables: Vec<&'static [Flag]>,
     },
 }
 
@@ -58,6 +63,7 @@ impl Listing {
             about: command.about,
             flags: tables.iter().flat_map(|table| table.iter().copied()).collect(),
             own: command.flags.iter().map(|table| table.len()).sum(),
+            tables: tables.to_vec(),
         }
     }
 
@@ -188,19 +194,45 @@ fn candidates(terminal: &Terminal, words: &[String], current: &str) -> Vec<(Stri
             own.chain(others.into_iter().map(|word| (word, "a program on PATH".to_owned()))).collect()
         }
         Listing::Group { .. } => flag_words(global::FLAGS),
-        Listing::Command { flags, usage, .. } => {
+        Listing::Command { words: path, flags, usage, tables, .. } => {
             let awaits = words.last().and_then(|last| awaits_value(last, &flags));
             let joined = current.split_once('=').and_then(|(name, _)| {
                 Some((name, flags.iter().find(|flag| name == format!("--{}", flag.long))?))
             });
+            let names = |words: &[String], named: Option<Named>, current: &str| {
+                let named = named.into_iter();
+                named.flat_map(|named| names::names(terminal, (words, &tables), named, current)).collect()
+            };
+            let of_flag = |flag: &Flag, words: &[String], current: &str| -> Vec<String> {
+                match values(flag) {
+                    known if known.is_empty() => names(words, names::of_flag(flag), current),
+                    known => known,
+                }
+            };
             match (awaits, joined) {
-                (Some(flag), _) => values(flag).into_iter().map(|value| (value, String::new())).collect(),
+                (Some(flag), _) => {
+                    // A flag without its value cannot be read.
+                    let (_flag, before) = words.split_last().unwrap_or((&path, &[]));
+                    let found = of_flag(flag, before, current);
+                    found.into_iter().map(|value| (value, String::new())).collect()
+                }
                 (None, Some((name, flag))) => {
+                    let begun = current.split_once('=').map_or("", |(_, value)| value);
                     let value = |value| (format!("{name}={value}"), String::new());
-                    values(flag).into_iter().map(value).collect()
+                    of_flag(flag, words, begun).into_iter().map(value).collect()
                 }
                 (None, None) if current.starts_with('-') => flag_words(&flags),
-                (None, None) => choices(usage).map(|choice| (choice.to_owned(), String::new())).collect(),
+                (None, None) => {
+                    let known: Vec<String> = choices(usage).map(str::to_owned).collect();
+                    let found = if known.is_empty() {
+                        let position = operands(words, &tables, &path);
+                        let named = position.and_then(|position| names::of_operand(&path, usage, position));
+                        names(words, named, current)
+                    } else {
+                        known
+                    };
+                    found.into_iter().map(|word| (word, String::new())).collect()
+                }
             }
         }
     };
@@ -208,6 +240,12 @@ fn candidates(terminal: &Terminal, words: &[String], current: &str) -> Vec<(Stri
     found.sort();
     found.dedup_by(|a, b| a.0 == b.0);
     found
+}
+
+/// How many operands stand behind the words that lead to a command; `None` where they cannot be read.
+fn operands(words: &[String], tables: &[&'static [Flag]], path: &str) -> Option<usize> {
+    let read = parse(words, tables).ok()?;
+    read.operands.len().checked_sub(path.split(' ').count())
 }
 
 fn flag_words(flags: &[Flag]) -> Vec<(String, String)> {
@@ -281,6 +319,51 @@ mod tests {
         assert_eq!(found(&["app"], "--core"), "--core");
         assert_eq!(found(&["login"], "--sso-p"), "--sso-port");
         assert_eq!(found(&["render"], "--helm-set-f"), "--helm-set-file");
+    }
+
+    /// CLI-1104: names come from the server that the command would ask, and nothing comes where nobody answers.
+    #[test]
+    fn cli_1104_names_are_asked_of_the_installation() {
+        let address = crate::tests::web::serve(|request| {
+            let line = request.lines().next().unwrap_or_default();
+            let body = match line.split(' ').nth(1).unwrap_or_default() {
+                "/api/v1/settings" => r#"{"controllerNamespace": "argocd"}"#,
+                path if path.starts_with("/api/v1/applications?") && path.contains("fields=") => {
+                    r#"{"items": [{"metadata": {"name": "web", "namespace": "argocd"}},
+                        {"metadata": {"name": "wiki", "namespace": "team"}},
+                        {"metadata": {"name": "w$(id)", "namespace": "argocd"}}]}"#
+                }
+                "/api/v1/projects" => {
+                    r#"{"items": [{"metadata": {"name": "shop"}}, {"metadata": {"name": "default"}}]}"#
+                }
+                "/api/v1/clusters" => r#"{"items": [{"server": "https://eu:6443", "name": "eu"}]}"#,
+                "/api/v1/repositories" => {
+                    r#"{"items": [{"repo": "https://h/r"}, {"repo": "https://u:***@h/x"}]}"#
+                }
+                _ => r#"{"items": []}"#,
+            };
+            (200, "", body.to_owned())
+        });
+        let asked = |words: &[&str], current: &str| {
+            let way = ["--server", &address, "--plaintext", "--auth-token", "t0ken"];
+            found(&[words, &way].concat(), current)
+        };
+        assert_eq!(asked(&["app", "get"], ""), "team/wiki web", "what a shell would run is left out");
+        assert_eq!(asked(&["app", "get"], "we"), "web");
+        assert_eq!(asked(&["app", "get", "web"], ""), "", "one is enough");
+        assert_eq!(asked(&["app", "delete", "web"], "argocd/"), "argocd/web");
+        assert_eq!(asked(&["app", "sync", "web"], "t"), "team/wiki");
+        assert_eq!(asked(&["app", "create"], ""), "", "it is to be made");
+        assert_eq!(asked(&["proj", "role", "list"], ""), "default shop");
+        assert_eq!(asked(&["cluster", "get"], "e"), "eu");
+        assert_eq!(asked(&["repo", "rm"], ""), "https://h/r");
+        assert_eq!(asked(&["app", "list"], "--project=s"), "--project=shop");
+        let way = ["--server", &address, "--plaintext", "--auth-token", "t0ken", "app", "list", "--project"];
+        assert_eq!(found(&way, "d"), "default");
+        // Nobody is there, and nobody is named.
+        let nobody = ["--server", "127.0.0.1:1", "--plaintext", "app", "get"];
+        assert_eq!(found(&nobody, ""), "");
+        assert_eq!(found(&["app", "get"], ""), "");
     }
 
     #[test]

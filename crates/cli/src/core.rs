@@ -46,6 +46,7 @@ pub(crate) use destination::Destination;
 pub(crate) use differences::Difference;
 pub(crate) use generation::Outcome;
 pub(crate) use remote::{Live, LogQuery, Remote, Revisions, items, object, project_object, state, word};
+pub(crate) use remote_sets::Told as ToldSet;
 pub(crate) use sets::StoredSet;
 pub(crate) use targets::{Instead, Marks, Origins, RenderPlan};
 pub(crate) use tree::{Node, Tree};

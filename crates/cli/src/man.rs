@@ -80,7 +80,7 @@ fn page(terminal: &Terminal, name: &str, listing: &Listing) -> String {
             section(&mut out, "COMMANDS", &list);
             section(&mut out, "FLAGS OF EVERY COMMAND", &flag_list(global::FLAGS));
         }
-        Listing::Command { words, usage, about, flags, own } => {
+        Listing::Command { words, usage, about, flags, own, .. } => {
             section(&mut out, "NAME", &format!("{} \\- {}", text(name), text(about)));
             let usage = if usage.is_empty() { String::new() } else { format!(" \\fI{}\\fR", text(usage)) };
             let called = text(&format!("{program} {words}"));

@@ -95,12 +95,15 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
 struct Found {
     listed: Listed,
     value: Value,
+    /// Whether it has credentials, as far as that is known.
+    has_credentials: bool,
 }
 
 impl Found {
     /// What was found out here.
     fn here(listed: Listed) -> Self {
-        Self { value: shown(&listed.repository, &listed.state), listed }
+        let has_credentials = listed.repository.credentials.is_present();
+        Self { value: shown(&listed.repository, &listed.state), listed, has_credentials }
     }
 
     fn url(&self) -> String {
@@ -293,7 +296,7 @@ fn table(found: &[Found]) -> String {
     let mut table = Table::new(&header);
     for one in found {
         let Listed { repository, state } = &one.listed;
-        let credentials = match (repository.inherited_credentials, repository.credentials.is_present()) {
+        let credentials = match (repository.inherited_credentials, one.has_credentials) {
             (true, _) => "inherited",
             (false, true) => "true",
             (false, false) => "false",

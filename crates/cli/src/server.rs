@@ -35,6 +35,8 @@ pub(crate) struct Api {
     address: String,
     token: Secret<String>,
     headers: Vec<(String, Secret<String>)>,
+    /// How often a question that changes nothing is asked.
+    attempts: u32,
     /// What the server said besides its answers.
     warnings: Mutex<Vec<String>>,
 }
@@ -87,8 +89,15 @@ impl Api {
             address: access.address(),
             token: access.token.clone(),
             headers: access.headers()?,
+            attempts: ATTEMPTS.max(access.retries.saturating_add(1)),
             warnings: Mutex::default(),
         })
+    }
+
+    /// How often a question that changes nothing is asked.
+    #[cfg(test)]
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts
     }
 
     /// What the server wanted to be said since somebody asked last (CLI-11).
@@ -136,7 +145,7 @@ impl Api {
         let mut attempt = 1;
         loop {
             let answer = self.once(ask).await;
-            let may_repeat = *ask.method == Method::GET && attempt < ATTEMPTS;
+            let may_repeat = *ask.method == Method::GET && attempt < self.attempts;
             match answer {
                 Err(failure) if may_repeat && is_passing(&failure) => attempt += 1,
                 answer => return answer,

@@ -19,7 +19,7 @@ mod rendered;
 mod repositories;
 mod specs;
 mod sso;
-mod web;
+pub(crate) mod web;
 
 use crate::run;
 use crate::terminal::{Terminal, Written};

@@ -8,6 +8,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet, repo_url, settings};
+use tiphys_appset::preview::{Existing, Preview};
 use tiphys_cluster::{
     ApiError, Connection, ExecQuery, ExecSink, ExecStream, LogLines, LogQuery, PatchKind, Removal, Target,
 };
@@ -342,15 +343,25 @@ impl Controller {
         })
     }
 
-    /// The Applications that a set would make (API-157).
+    fn sets(&self) -> Result<&Arc<Sets>, ShowError> {
+        let sets = self.sets.as_ref();
+        sets.ok_or_else(|| ShowError::Unavailable("ApplicationSets are not worked on here".to_owned()))
+    }
+
+    /// The Applications that a set would make, and what becomes of those that exist, where that is asked for (API-157).
     ///
     /// # Errors
     /// When it cannot generate, or sets are not worked on here.
-    pub async fn generated(&self, set: ApplicationSet) -> Result<Vec<Application>, ShowError> {
-        let Some(sets) = &self.sets else {
-            return Err(ShowError::Unavailable("ApplicationSets are not worked on here".to_owned()));
-        };
-        Box::pin(sets.preview(set)).await.map_err(ShowError::Failed)
+    pub async fn generated(&self, set: ApplicationSet, existing: Existing) -> Result<Preview, ShowError> {
+        Box::pin(self.sets()?.preview(set, existing)).await.map_err(ShowError::Failed)
+    }
+
+    /// The sets of parameters that the generators of a set give (ASET-304).
+    ///
+    /// # Errors
+    /// When they fail, or sets are not worked on here.
+    pub async fn set_parameters(&self, set: ApplicationSet) -> Result<Vec<Value>, ShowError> {
+        Box::pin(self.sets()?.parameters(set)).await.map_err(ShowError::Failed)
     }
 
     /// All repositories, as this process knows them.

@@ -16,6 +16,7 @@ mod ending;
 mod live;
 mod lost;
 mod pass;
+mod preview;
 mod record;
 mod store;
 
@@ -27,15 +28,14 @@ use futures::FutureExt as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
+use tiphys_api::ApplicationSet;
 use tiphys_api::applicationset::ApplicationSetStatus;
 use tiphys_api::codes::SetConditionType;
 use tiphys_api::settings::ApplicationSets;
-use tiphys_api::{Application, ApplicationSet};
-use tiphys_appset::generate::generate;
 use tiphys_appset::generator::{self, Kind};
 use tiphys_appset::rollout;
 use tiphys_cluster::{ApiResource, ObjectEvent, Received};
-use tiphys_generation::{Answerer, FromHome, Outside, Remembered};
+use tiphys_generation::{Answerer, FromHome, Outside};
 use tiphys_lifecycle::webhook::SetEvent;
 use tiphys_object::Object;
 use tiphys_policy::pattern;
@@ -170,14 +170,6 @@ impl Sets {
     /// Sets known, and keys and timers of the queue.
     pub(crate) fn sizes(&self) -> (usize, usize) {
         (self.store.len(), self.queue.size())
-    }
-
-    /// The Applications that a set would make, whether it is stored or not.
-    pub(crate) async fn preview(&self, set: ApplicationSet) -> Result<Vec<Application>, String> {
-        let world = self.shared.world.load_full();
-        let inputs = pass::inputs(self, Arc::new(set), world, Remembered::default());
-        let generated = inputs.converse(&self.answerer, generate).await.map_err(|failure| failure.message)?;
-        Ok(generated.applications)
     }
 
     /// Takes what a webhook told; `false` when too much waits already.

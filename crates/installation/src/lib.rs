@@ -427,6 +427,12 @@ impl Installation {
         self.tracking.of_application(app.annotation(names::annotation::TRACKING_METHOD))
     }
 
+    /// What the settings say of tracking, as they say it: key and value of each that is set.
+    pub fn said_of_tracking(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let said = |name: &'static str| Some((name, self.settings.cm().get(name)?.as_str()));
+        tracking::setting::ALL.into_iter().filter_map(said)
+    }
+
     /// Under which tracking settings an application was synced last (TRK-103, TRK-104). `tracking` are its own in force.
     pub fn previous_tracking_of(&self, app: &Application, tracking: &TrackingSettings) -> Previous {
         let stored = app.annotation(names::annotation::TRACKING_PROFILE);

@@ -12,6 +12,7 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
+use tiphys_appset::preview::{Existing, Preview};
 use tiphys_cluster::{ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal};
 use tiphys_object::{Object, ResourceKey};
 use tiphys_service::cluster::Watched;
@@ -146,6 +147,13 @@ pub trait Live: Send + Sync {
     /// What is known of a cluster that is watched, by its server (API-168).
     fn cluster(&self, server: &str) -> Option<Watched>;
 
-    /// The Applications that a set would make.
-    fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+    /// The Applications that a set would make, and what becomes of those that exist, where that is asked for.
+    fn generate<'a>(
+        &'a self,
+        set: &'a ApplicationSet,
+        existing: Existing,
+    ) -> BoxFuture<'a, Result<Preview, Status>>;
+
+    /// The sets of parameters that the generators of a set give.
+    fn parameters<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
 }

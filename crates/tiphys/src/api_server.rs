@@ -12,6 +12,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
+use tiphys_appset::preview::{Existing, Preview};
 use tiphys_cluster::{Connection, ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal};
 use tiphys_control::{AskedPair, Controller, ShowError};
 use tiphys_engine::actions::Action;
@@ -214,13 +215,16 @@ impl Live for Shows {
         self.0.watched(server)
     }
 
-    fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        async move {
-            let made = self.0.generated(set.clone()).await.map_err(|error| status(&error))?;
-            let values = made.iter().map(serde_json::to_value).collect::<Result<_, _>>();
-            values.map_err(|_unwritable| Status::internal("an application cannot be written"))
-        }
-        .boxed()
+    fn generate<'a>(
+        &'a self,
+        set: &'a ApplicationSet,
+        existing: Existing,
+    ) -> BoxFuture<'a, Result<Preview, Status>> {
+        async move { self.0.generated(set.clone(), existing).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn parameters<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { self.0.set_parameters(set.clone()).await.map_err(|error| status(&error)) }.boxed()
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     });
     match done {
         Ok(text) => crate::print(&text),
-        Err(error) => crate::fail(&format!("{error:#}"), 20),
+        Err(error) => crate::fail(&tiphys_cluster::error_chain(error.as_ref()), 20),
     }
 }
 

@@ -9,6 +9,7 @@ use tiphys_exec::launch;
 mod allocator;
 mod api_server;
 mod cmp_server;
+mod components;
 mod demo;
 mod dex;
 mod install;
@@ -75,6 +76,12 @@ fn main() -> ExitCode {
     if name == dex::NAME {
         return dex::run(&args);
     }
+    let name = name.to_string_lossy();
+    if let Some(component) = components::Component::named(&name) {
+        return components::run(&name, component, &args);
+    }
+    // Under another name it is the user's command line, which has a help of its own.
+    let is_own = name.starts_with("tiphys");
     match verb {
         Some("eval") => tiphys::eval::run(rest),
         Some("simulate") => tiphys::simulate::run(rest),
@@ -85,8 +92,8 @@ fn main() -> ExitCode {
         Some("dex") => dex::run(rest),
         Some("cmp-server") => cmp_server::run(rest),
         Some("install") => install::install(rest),
-        Some("--version") => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
-        None | Some("help" | "-h" | "--help") => print(HELP),
+        Some("--version") if is_own => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
+        None | Some("help" | "-h" | "--help") if is_own => print(HELP),
         _ => tiphys_cli::main(&args, tiphys::eval::describe),
     }
 }

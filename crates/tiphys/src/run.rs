@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Parser;
+use serde_json::Value;
 use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{Connection, Discovery, Target, Writer};
 use tiphys_control::http::Endpoints;
@@ -22,55 +23,93 @@ use crate::{api_server, program_pages};
 const ROLES: [&str; 3] = ["controller", "repo", "server"];
 /// The reference's controller of `ApplicationSets`.
 const SET_CONTROLLER: &str = "argocd-applicationset-controller";
+/// The reference's controller of Applications, and what it may be.
+const CONTROLLER: &str = "argocd-application-controller";
+const CONTROLLER_KINDS: [&str; 2] = ["StatefulSet", "Deployment"];
 /// Where extensions of the web interface are in a pod (API-17).
 const EXTENSIONS: &str = "/tmp/extensions";
 
 /// Keep clusters equal to what Git declares, in the foreground.
 #[derive(Parser, Debug)]
 #[command(name = "tiphys run", disable_version_flag = true)]
-struct Run {
+pub(crate) struct Run {
     /// Kubeconfig file; without it `KUBECONFIG`, then the usual place, then the pod's account
     #[arg(long)]
-    kubeconfig: Option<PathBuf>,
+    pub(crate) kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig
     #[arg(long)]
-    context: Option<String>,
+    pub(crate) context: Option<String>,
     /// Namespace with the Applications and settings
     #[arg(short, long, default_value = "argocd")]
-    namespace: String,
+    pub(crate) namespace: String,
     /// Port of the API, and of the webhook, health and metrics endpoints
     #[arg(long, default_value_t = 8080)]
-    port: u16,
+    pub(crate) port: u16,
     /// Address of these endpoints
     #[arg(long, default_value = "127.0.0.1")]
-    address: IpAddr,
+    pub(crate) address: IpAddr,
     /// Serve the API in plain text, whatever certificate the installation has
     #[arg(long)]
-    insecure: bool,
+    pub(crate) insecure: bool,
     /// Look, but write nothing
     #[arg(long)]
-    read_only: bool,
+    pub(crate) read_only: bool,
     /// Do not hold the lease that keeps a second process from writing; for where none can run
     #[arg(long)]
-    no_lease: bool,
+    pub(crate) no_lease: bool,
     /// Whether to install the custom resource definitions where they are missing
     #[arg(long, default_value = "ask", value_parser = ["ask", "yes", "no"])]
-    install_crds: String,
+    pub(crate) install_crds: String,
     /// Directory of the git cache
     #[arg(long)]
-    cache_dir: Option<PathBuf>,
+    pub(crate) cache_dir: Option<PathBuf>,
     /// Directories of this machine whose git repositories Applications may name, separated by commas
     #[arg(long, value_name = "ROOT", value_delimiter = ',')]
-    local_repositories: Vec<String>,
+    pub(crate) local_repositories: Vec<String>,
     /// Run although an Argo CD application controller runs in the namespace
     #[arg(long)]
-    force: bool,
+    pub(crate) force: bool,
     /// Format of the log: json or text
     #[arg(long, default_value = "text", value_parser = ["json", "text"])]
-    logformat: String,
+    pub(crate) logformat: String,
     /// Level of the log
     #[arg(long, default_value = "info", value_parser = ["debug", "info", "warn", "error"])]
-    loglevel: String,
+    pub(crate) loglevel: String,
+}
+
+impl Run {
+    /// A process that answers there, and everything else as it is by itself; definitions are not installed.
+    pub(crate) fn at(namespace: String, address: IpAddr, port: u16) -> Self {
+        Self {
+            kubeconfig: None,
+            context: None,
+            namespace,
+            port,
+            address,
+            insecure: false,
+            read_only: false,
+            no_lease: false,
+            install_crds: "no".to_owned(),
+            cache_dir: None,
+            local_repositories: Vec::new(),
+            force: false,
+            logformat: String::new(),
+            loglevel: String::new(),
+        }
+    }
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Roles {
+    /// A second port for health and metrics.
+    pub(crate) metrics_port: Option<u16>,
+    /// Whether it answers the API.
+    pub(crate) has_api: bool,
+    /// Whether the controller is there for the API alone: it looks, and writes nothing.
+    pub(crate) only_looks: bool,
+    /// Whether it stands in the place of a component of Argo CD, under whose name nobody else runs then.
+    pub(crate) is_component: bool,
 }
 
 /// Run chosen roles, as pods do.
@@ -90,7 +129,9 @@ struct Serve {
 /// `tiphys run`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
     match tiphys::arguments::parse::<Run>("tiphys run", args) {
-        Ok(run) => start(run, (None, true)),
+        Ok(run) => {
+            start(run, Roles { metrics_port: None, has_api: true, only_looks: false, is_component: false })
+        }
         Err(code) => code,
     }
 }
@@ -111,13 +152,33 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
             2,
         );
     }
-    let with_api = serve.roles.iter().any(|role| role == "server");
-    start(serve.run, (Some(serve.metrics_port), with_api))
+    let has_api = serve.roles.iter().any(|role| role == "server");
+    let metrics_port = Some(serve.metrics_port);
+    start(serve.run, Roles { metrics_port, has_api, only_looks: false, is_component: false })
 }
 
-fn start(run: Run, roles: (Option<u16>, bool)) -> ExitCode {
+fn start(run: Run, roles: Roles) -> ExitCode {
     init_log(&run.loglevel, &run.logformat);
-    block_on(main(run, roles))
+    let environment = environment(&run);
+    start_as(run, roles, environment)
+}
+
+/// The same, where the log has begun, with this environment.
+pub(crate) fn start_as(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> ExitCode {
+    block_on(main(run, roles, environment))
+}
+
+/// What the port of a process answers besides the API. One that only looks tells nobody of a webhook.
+fn router(endpoints: &Endpoints, only_looks: bool) -> axum::Router {
+    let router = tiphys_control::http::router(endpoints.clone());
+    if !only_looks {
+        return router;
+    }
+    let elsewhere = || async {
+        let text = "webhooks are acted on by the process of argocd-application-controller: send them to its port 8082\n";
+        (http::StatusCode::SERVICE_UNAVAILABLE, text)
+    };
+    axum::Router::new().route("/api/webhook", axum::routing::any(elsewhere)).fallback_service(router)
 }
 
 /// Runs the process's one future, with threads and memory as a controller wants them.
@@ -140,7 +201,8 @@ pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCo
     drop(runtime.spawn(program_pages::give_back()));
     match runtime.block_on(work) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => crate::fail(&format!("{error:#}"), 20),
+        // Errors of others tell their cause themselves: once is enough.
+        Err(error) => crate::fail(&tiphys_cluster::error_chain(error.as_ref()), 20),
     }
 }
 
@@ -172,15 +234,16 @@ pub(crate) fn init_log(level: &str, format: &str) {
     }
 }
 
-async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow::Result<()> {
+async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> anyhow::Result<()> {
+    let reads = run.read_only || roles.only_looks;
     let endpoints = Endpoints::new();
     let address = SocketAddr::new(run.address, run.port);
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}; choose another port with --port"))?;
     let mut servers = Vec::new();
-    let api = if with_api {
-        let api = api_server::open(&tiphys_control::http::router(endpoints.clone()), &[]);
+    let api = if roles.has_api {
+        let api = api_server::open(&router(&endpoints, roles.only_looks), &[]);
         let counts = api.counts().clone();
         endpoints.with_metrics(move || counts.text());
         api.listen(listener);
@@ -189,23 +252,23 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
         servers.push(serve_http(listener, &endpoints));
         None
     };
-    if let Some(port) = metrics_port.filter(|port| *port != run.port) {
+    if let Some(port) = roles.metrics_port.filter(|port| *port != run.port) {
         let address = SocketAddr::new(run.address, port);
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         servers.push(serve_http(listener, &endpoints));
     }
-    let connection = connect((run.kubeconfig.as_deref(), run.context.as_deref()), &environment(&run)).await?;
+    let connection = connect((run.kubeconfig.as_deref(), run.context.as_deref()), &environment).await?;
     let discovery = Discovery::new(connection.clone());
-    let application_sets = prepare(&run, &connection, &discovery).await?;
+    let application_sets = prepare(&run, roles, &connection, &discovery).await?;
     let options = ControllerOptions {
         namespace: run.namespace.clone(),
         connection: connection.clone(),
         cache_dir: cache_dir(&run)?,
         own_dirs: Vec::new(),
-        env: environment(&run),
-        read_only: run.read_only,
-        lease: (!run.no_lease && !run.read_only).then(identity),
+        env: environment.clone(),
+        read_only: reads,
+        lease: (!run.no_lease && !reads).then(identity),
         application_sets,
         workers: 0,
         surroundings: crate::worker::surroundings(),
@@ -218,7 +281,7 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
         let place = api_server::Place {
             connection,
             namespace: run.namespace.clone(),
-            env: environment(&run),
+            env: environment,
             read_only: run.read_only,
             insecure: run.insecure,
             extensions: Some(EXTENSIONS.into()),
@@ -231,12 +294,18 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
             );
         }
     }
+    if roles.only_looks {
+        tracing::info!(
+            "this process answers the API and writes nothing to clusters: actions, changes and terminals of single \
+             resources, and webhooks, are for `tiphys run` or `tiphys serve`, which do everything in one process"
+        );
+    }
     endpoints.ready(controller.clone());
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         namespace = %run.namespace,
         address = %address,
-        read_only = run.read_only,
+        read_only = reads,
         "Tiphys is running"
     );
     let lost = tokio::select! {
@@ -291,13 +360,38 @@ fn serve_http(listener: TcpListener, endpoints: &Endpoints) -> tokio::task::Join
     })
 }
 
-/// Whether a workload of the reference is there and not scaled to 0.
-async fn is_running(writer: &Writer, kind: &str, namespace: &str, name: &str) -> anyhow::Result<bool> {
+/// A workload of the reference that is there and not scaled to 0.
+async fn running(writer: &Writer, kind: &str, namespace: &str, name: &str) -> anyhow::Result<Option<Value>> {
     let found = writer.get(&Target::new(Gvk::new("apps", "v1", kind), namespace, name)).await?;
-    Ok(found.is_some_and(|object| {
-        let replicas = object.to_value().ok().and_then(|value| value.pointer("/spec/replicas")?.as_i64());
-        replicas != Some(0)
-    }))
+    let value = found.and_then(|object| object.to_value().ok());
+    Ok(value.filter(|value| value.pointer("/spec/replicas").and_then(Value::as_i64) != Some(0)))
+}
+
+/// Whether a workload runs the image of the application controller: then it is this program, which leaves the work to the
+/// controller.
+async fn is_of_controller(
+    writer: &Writer,
+    namespace: &str,
+    workload: Option<&Value>,
+) -> anyhow::Result<bool> {
+    let Some(workload) = workload else { return Ok(false) };
+    for kind in CONTROLLER_KINDS {
+        if let Some(own) = running(writer, kind, namespace, CONTROLLER).await? {
+            return Ok(has_image_of(workload, &own));
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a container of a workload has the image of one of another.
+fn has_image_of(workload: &Value, other: &Value) -> bool {
+    let images = |of: &Value| -> Vec<String> {
+        let containers = of.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+        let image = |container: &Value| Some(container.get("image")?.as_str()?.to_owned());
+        containers.into_iter().flatten().filter_map(image).collect()
+    };
+    let known = images(other);
+    images(workload).iter().any(|image| known.contains(image))
 }
 
 /// The way to the cluster: as the flags say, else as `KUBECONFIG` does, else that of the pod.
@@ -318,13 +412,21 @@ pub(crate) async fn connect(
 
 /// Refuses where another controller works, and sees that the definitions are there. Says whether `ApplicationSets` are ours:
 /// two controllers that make their Applications would work against each other.
-async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> anyhow::Result<bool> {
+async fn prepare(
+    run: &Run,
+    roles: Roles,
+    connection: &Connection,
+    discovery: &Discovery,
+) -> anyhow::Result<bool> {
+    let reads = run.read_only || roles.only_looks;
     let kinds =
         discovery.kinds().await.map_err(|error| anyhow!("cannot reach {}: {error}", connection.server()))?;
     let writer = Writer::new(connection.clone(), discovery.clone());
     let mut application_sets = true;
-    if !run.force && !run.read_only {
-        if is_running(&writer, "Deployment", &run.namespace, SET_CONTROLLER).await? {
+    if !run.force && !reads {
+        let sets = running(&writer, "Deployment", &run.namespace, SET_CONTROLLER).await?;
+        let is_own = roles.is_component && is_of_controller(&writer, &run.namespace, sets.as_ref()).await?;
+        if sets.is_some() && !is_own {
             tracing::warn!(
                 namespace = run.namespace,
                 "ApplicationSets are left to the Deployment {SET_CONTROLLER}, which runs here; scale it to 0 and start \
@@ -332,8 +434,9 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
             );
             application_sets = false;
         }
-        for kind in ["StatefulSet", "Deployment"] {
-            if is_running(&writer, kind, &run.namespace, "argocd-application-controller").await? {
+        // Under its name that is this process; of several the lease lets one work.
+        for kind in CONTROLLER_KINDS.into_iter().filter(|_| !roles.is_component) {
+            if running(&writer, kind, &run.namespace, CONTROLLER).await?.is_some() {
                 bail!(
                     "an Argo CD application controller runs in namespace {:?} ({kind} argocd-application-controller); \
                      scale it to 0, or use --read-only to look, or --force",
@@ -343,7 +446,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
         }
     }
     let namespace = Target::new(Gvk::new("", "v1", "Namespace"), "", &run.namespace);
-    if !run.read_only && writer.get(&namespace).await?.is_none() {
+    if !reads && writer.get(&namespace).await?.is_none() {
         if run.install_crds != "yes" {
             bail!(
                 "the namespace {0:?} does not exist; run `kubectl create namespace {0}`, name another one with -n, \
@@ -369,7 +472,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
     if installed {
         return Ok(application_sets);
     }
-    if run.install_crds == "no" || run.read_only || !(run.install_crds == "yes" || agrees()?) {
+    if run.install_crds == "no" || reads || !(run.install_crds == "yes" || agrees()?) {
         bail!(
             "the custom resource definitions are not installed; \
              run `tiphys install --crds-only | kubectl apply --server-side -f -` or start with --install-crds=yes"
@@ -412,7 +515,7 @@ fn cache_dir(run: &Run) -> anyhow::Result<PathBuf> {
     Ok(base.join("tiphys").join(format!("run-{}", run.port)))
 }
 
-async fn stop_signal() {
+pub(crate) async fn stop_signal() {
     let terminate = async {
         match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
             Ok(mut signal) => {
@@ -424,5 +527,24 @@ async fn stop_signal() {
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
         () = terminate => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cli_1_a_workload_with_the_controllers_image_is_this_program() {
+        let workload = |images: &[&str]| {
+            let containers: Vec<Value> = images.iter().map(|image| json!({"image": image})).collect();
+            json!({"spec": {"template": {"spec": {"containers": containers}}}})
+        };
+        let controller = workload(&["r/tiphys:1"]);
+        assert!(has_image_of(&workload(&["sidecar", "r/tiphys:1"]), &controller));
+        assert!(!has_image_of(&workload(&["quay.io/argoproj/argocd:v3.6.0"]), &controller));
+        assert!(!has_image_of(&json!({}), &json!({})), "what is not known is another's");
     }
 }

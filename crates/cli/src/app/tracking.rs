@@ -2,6 +2,7 @@
 //! TRK-120..122, CLI-546).
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tiphys_api::Application;
@@ -184,8 +185,7 @@ pub(super) async fn tracking(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
     let stored = core.application(&session.only_name(&core)).await?;
     let world = World::load(&core).await?;
-    let destination = Destination::of(&stored.app, &core, &world).await?;
-    let live = core.managed(&stored.app, &destination, &no_rules()?).await?;
+    let live = live(&core, &world, &stored).await?;
     let (tracking, instance) = identity(&world, &stored.app);
     let namespace = &stored.app.spec.destination.namespace;
     let shows_id = session.flags.is_on("installation-id");
@@ -329,8 +329,7 @@ async fn migrate_one(work: Work<'_>, name: &AppName) -> Result<(), Failure> {
     let Work { session, core, world } = work;
     let stored = core.application(name).await?;
     world.check_windows(&stored.app, session.terminal.now())?;
-    let destination = Destination::of(&stored.app, core, world).await?;
-    let live = core.managed(&stored.app, &destination, &no_rules()?).await?;
+    let live = live(core, world, &stored).await?;
     let live: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
     core.start_operation(name, |app| written(sync_operation(app, stamping(app, &live)?))).await?;
     let mut wait = Wait::new(Goal { operation: true, ..Goal::default() });
@@ -343,6 +342,15 @@ async fn migrate_one(work: Work<'_>, name: &AppName) -> Result<(), Failure> {
         }
         None => Err(Failure::generic("the operation did not end in time")),
     }
+}
+
+/// What lives of an application, with its marks: read in its cluster, or told by a server.
+async fn live(core: &Core, world: &World, stored: &Stored) -> Result<Vec<Arc<Object>>, Failure> {
+    if let Some(server) = core.server() {
+        return server.live_objects(&stored.name()).await;
+    }
+    let destination = Destination::of(&stored.app, core, world).await?;
+    core.managed(&stored.app, &destination, &no_rules()?).await
 }
 
 /// Live objects are read whole.

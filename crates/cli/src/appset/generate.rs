@@ -11,7 +11,7 @@ use tiphys_object::access;
 use super::{NAMESPACE, OUTPUT, create, input, offline};
 use crate::app::list::{self, Columns};
 use crate::app::{Ended, OK, Session};
-use crate::core::World;
+use crate::core::{ToldSet, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::{machine_format, print, unknown_format};
@@ -43,10 +43,14 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
     let set = input::read(&desired)?;
     if let Some(server) = core.server() {
         if flags.is_on("output-parameters") {
-            return Err(Failure::fatal("--output-parameters does not work with a server yet")
-                .hint("add `--core`, or leave it out"));
+            for parameters in server.set_parameters(&desired).await? {
+                session.terminal.data(&format!("{parameters}\n"));
+            }
+            return Ok(OK);
         }
-        show(session, &server.generate_set(&desired).await?)?;
+        let told = server.generate_set(&desired, Value::Null).await?;
+        warn_told(session, &told);
+        show(session, &told.applications)?;
         return Ok(OK);
     }
     let world = Arc::new(World::load(&core).await?);
@@ -104,5 +108,18 @@ pub(super) fn warn(session: &Session<'_>, warnings: &[String], validation: Optio
     }
     for (name, error) in validation.iter().flat_map(|validation| &validation.errors) {
         session.warn(&format!("application '{name}': {error}"));
+    }
+}
+
+/// The same, as a server told it.
+pub(super) fn warn_told(session: &Session<'_>, told: &ToldSet) {
+    warn(session, &told.warnings, None);
+    match &told.refusals {
+        Some(refusals) => {
+            for (name, error) in refusals {
+                session.warn(&format!("application '{name}': {error}"));
+            }
+        }
+        None => session.warn("this server does not tell which Applications their project forbids"),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tiphys_api::ApplicationSet;
 use tiphys_appset::live::{LiveApplication, owner_reference};
-use tiphys_appset::reconcile::{Action, Outcomes, Plan};
+use tiphys_appset::reconcile::Plan;
 use tiphys_object::{ResourceKey, access, merge_patch};
 
 use super::{NAMESPACE, create, generate, input, set_name};
@@ -38,11 +38,13 @@ pub(super) fn applications_of(live: &BTreeMap<String, Live>) -> BTreeMap<String,
 /// `appset preview`.
 pub(super) async fn preview(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
-    let output = flags.text("output");
     let core = session.connect().await?;
+    if core.server().is_some() {
+        return by_server(session, &core).await;
+    }
     let world = Arc::new(World::load(&core).await?);
     let generator = core.generator(&world, session.terminal)?;
-    let set = subject(session, &core).await?;
+    let (set, _desired) = subject(session, &core).await?;
     create::check(&set, &world)?;
     let outcome = generator.generate(&set).await?;
     let live = match flags.text("against") {
@@ -54,7 +56,34 @@ pub(super) async fn preview(session: &Session<'_>) -> Result<Ended, Failure> {
     if let Some(problem) = plan.problem().filter(|_| outcome.validation.errors.is_empty()) {
         session.warn(problem);
     }
-    let changes = Changes::of(&plan, &live, &set);
+    show(session, &Changes::of(&plan, &live, &set)).await
+}
+
+/// The same, by way of a server, which knows what its projects forbid and what is stored.
+async fn by_server(session: &Session<'_>, core: &Core) -> Result<Ended, Failure> {
+    let (set, desired) = subject(session, core).await?;
+    let asked = match session.flags.text("against") {
+        "cluster" | "" => json!({"preview": "stored"}),
+        file => {
+            let documents = input::documents_of(&remote::read(file).await?, "Application")?;
+            let live = live_of(documents, &set)?;
+            let existing: Vec<String> = live.values().map(|live| live.value.to_string()).collect();
+            json!({"preview": "given", "existing": existing})
+        }
+    };
+    let told = core.by_server()?.generate_set(&desired, asked).await?;
+    let preview = told.changes()?;
+    generate::warn_told(session, &told);
+    let problem = access::text(preview, "problem");
+    if !problem.is_empty() && told.refusals.as_ref().is_none_or(Vec::is_empty) {
+        session.warn(problem);
+    }
+    show(session, &Changes::told(preview, &set)?).await
+}
+
+/// Prints what would be done, with what differs.
+async fn show(session: &Session<'_>, changes: &Changes) -> Result<Ended, Failure> {
+    let output = session.flags.text("output");
     match machine_format(output) {
         Some(format) => session.terminal.data(&print(&changes.value(), format)?),
         None if matches!(output, "wide" | "") => {
@@ -69,15 +98,17 @@ pub(super) async fn preview(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 /// The set that is meant: of a file where there is one, else of the installation. One that is stored keeps its identity,
-/// so that its Applications are known.
-async fn subject(session: &Session<'_>, core: &Core) -> Result<ApplicationSet, Failure> {
+/// so that its Applications are known. In types, and as it is sent.
+async fn subject(session: &Session<'_>, core: &Core) -> Result<(ApplicationSet, Value), Failure> {
     let operand = session.operand(0);
     let is_file = operand == "-"
         || operand.starts_with("http://")
         || operand.starts_with("https://")
         || std::path::Path::new(operand).is_file();
     if !is_file {
-        return Ok(core.application_set(&set_name(session, operand, core)).await?.set);
+        let stored = core.application_set(&set_name(session, operand, core)).await?;
+        let desired = value_of(&stored.object)?;
+        return Ok((stored.set, desired));
     }
     let mut documents = input::sets_of(&remote::read(operand).await?)?;
     let (Some(document), true) = (documents.pop(), documents.is_empty()) else {
@@ -92,7 +123,7 @@ async fn subject(session: &Session<'_>, core: &Core) -> Result<ApplicationSet, F
         set.metadata.uid = stored.set.metadata.uid;
         set.status = stored.set.status;
     }
-    Ok(set)
+    Ok((set, desired))
 }
 
 /// The Applications that a set has, and those that have a generated name.
@@ -154,6 +185,8 @@ pub(super) struct Changes {
     namespace: String,
     added: Vec<String>,
     changed: Vec<Difference>,
+    /// Applications that become others, of which nothing is shown, and why.
+    hidden: Vec<(String, String)>,
     removed: Vec<String>,
     /// Applications that the set must not write, and why.
     refused: Vec<(String, String)>,
@@ -162,48 +195,66 @@ pub(super) struct Changes {
 
 impl Changes {
     pub(super) fn of(plan: &Plan, live: &BTreeMap<String, Live>, set: &ApplicationSet) -> Self {
+        let planned = tiphys_appset::preview::Changes::of(plan, live.len());
+        let namespace = &set.metadata.namespace;
+        let difference = |(name, patch): (String, Value)| {
+            let live = &live.get(&name)?.value;
+            Some(difference(namespace, &name, live.clone(), merge_patch::apply(live.clone(), &patch)))
+        };
+        Self {
+            namespace: namespace.clone(),
+            added: planned.added,
+            changed: planned.changed.into_iter().filter_map(difference).collect(),
+            hidden: Vec::new(),
+            removed: planned.removed,
+            refused: planned.refused,
+            unchanged: planned.unchanged,
+        }
+    }
+
+    /// What a server says would be done.
+    fn told(preview: &Value, set: &ApplicationSet) -> Result<Self, Failure> {
+        let namespace = &set.metadata.namespace;
         let mut changes = Self {
-            namespace: set.metadata.namespace.clone(),
+            namespace: namespace.clone(),
             added: Vec::new(),
             changed: Vec::new(),
+            hidden: Vec::new(),
             removed: Vec::new(),
             refused: Vec::new(),
-            unchanged: 0,
+            unchanged: count(preview.get("unchanged")),
         };
-        // Where something is refused nothing goes either.
-        if plan.may_remove(&Outcomes::default()) {
-            changes.removed = plan.removals.iter().map(|removal| removal.name.clone()).collect();
-        }
-        for write in &plan.writes {
-            match (&write.action, live.get(&write.name)) {
-                (Action::Refuse(why), _) => changes.refused.push((write.name.clone(), why.clone())),
-                (Action::Update { patch, .. }, Some(live)) => {
-                    let key = ResourceKey::new(
-                        tiphys_api::names::GROUP,
-                        "Application",
-                        &changes.namespace,
-                        &write.name,
-                    );
-                    let target = merge_patch::apply(live.value.clone(), patch);
-                    let (live, target) = (declared(live.value.clone()), declared(target));
-                    changes.changed.push(Difference { key, live, target });
+        let read = |text: &str| {
+            serde_json::from_str::<Value>(text).map_err(|error| {
+                Failure::status("Internal", format!("the server sent no Application: {error}"))
+            })
+        };
+        for change in preview.get("changes").and_then(Value::as_array).into_iter().flatten() {
+            let member = |name: &str| access::text(change, name);
+            let (name, message) = (member("name").to_owned(), member("message").to_owned());
+            match member("action") {
+                "add" => changes.added.push(name),
+                "remove" => changes.removed.push(name),
+                "refuse" => changes.refused.push((name, message)),
+                _ if member("target").is_empty() => changes.hidden.push((name, message)),
+                _ => {
+                    let (live, target) = (read(member("live"))?, read(member("target"))?);
+                    changes.changed.push(difference(namespace, &name, live, target));
                 }
-                _ => changes.added.push(write.name.clone()),
             }
         }
-        let touched = changes.changed.len() + changes.removed.len() + changes.refused.len();
-        changes.unchanged = live.len().saturating_sub(touched);
-        changes
+        Ok(changes)
     }
 
     pub(super) fn value(&self) -> Value {
         let changed = self.changed.iter().map(|difference| {
             json!({"name": difference.key.name.as_str(), "live": difference.live, "target": difference.target})
         });
+        let hidden = self.hidden.iter().map(|(name, why)| json!({"name": name, "message": why}));
         let refused = self.refused.iter().map(|(name, why)| json!({"name": name, "message": why}));
         json!({
             "added": self.added,
-            "changed": changed.collect::<Vec<_>>(),
+            "changed": changed.chain(hidden).collect::<Vec<_>>(),
             "removed": self.removed,
             "refused": refused.collect::<Vec<_>>(),
             "unchanged": self.unchanged,
@@ -220,17 +271,30 @@ impl Changes {
         };
         self.added.iter().for_each(|name| put('+', name, ""));
         self.changed.iter().for_each(|difference| put('~', &difference.key.name, ""));
+        self.hidden.iter().for_each(|(name, why)| put('~', name, &format!(": {why}")));
         self.removed.iter().for_each(|name| put('-', name, ""));
         self.refused.iter().for_each(|(name, why)| put('!', name, &format!(": {why}")));
         let counts = format!(
             "{} added, {} changed, {} removed, {} unchanged\n",
             self.added.len(),
-            self.changed.len(),
+            self.changed.len() + self.hidden.len(),
             self.removed.len(),
             self.unchanged
         );
         out + &counts
     }
+}
+
+/// A number of an answer; large ones may be text in JSON.
+fn count(value: Option<&Value>) -> usize {
+    let number = value.and_then(|value| value.as_u64().or_else(|| value.as_str()?.parse().ok()));
+    number.and_then(|number| usize::try_from(number).ok()).unwrap_or_default()
+}
+
+/// What becomes of an Application.
+fn difference(namespace: &str, name: &str, live: Value, target: Value) -> Difference {
+    let key = ResourceKey::new(tiphys_api::names::GROUP, "Application", namespace, name);
+    Difference { key, live: declared(live), target: declared(target) }
 }
 
 /// What people declare of an Application, without what servers and controllers write.

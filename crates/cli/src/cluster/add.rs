@@ -84,6 +84,10 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     let endpoint = endpoint(flags, &context, &writer).await?;
     let core = session.connect().await?;
     let direct = if core.server().is_some() { None } else { Some(Direct::begin(&core).await?) };
+    if let Some(server) = core.server() {
+        let url = endpoint.server.trim_end_matches('/');
+        remote::check_create(server, (url, flags.text("project")), flags.is_on("upsert")).await?;
+    }
     let token = if described.needs_account() { Some(token(flags, &writer).await?) } else { None };
     let cluster = described.cluster(flags, &context, endpoint, token);
     let server = cluster.server.clone();

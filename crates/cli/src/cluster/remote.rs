@@ -1,7 +1,7 @@
 //! Clusters by way of an API server (API-166..169).
 
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tiphys_api::cluster::Cluster;
 use tiphys_service::cluster::{Create, Message, Selector, Update};
 
@@ -34,6 +34,31 @@ pub(super) async fn list(server: &Remote) -> Result<Vec<Found>, Failure> {
 pub(super) async fn get(server: &Remote, selector: Selector<'_>) -> Result<Found, Failure> {
     let (id, kind) = meant(selector);
     found(server.api.call(Method::GET, &["clusters", id], (&[kind], None)).await?)
+}
+
+/// The call that says what somebody may. The address of a cluster in that of a request would be another one behind proxies
+/// that merge slashes.
+const CAN_I: &str = "/account.AccountService/CanI";
+
+/// Refuses somebody whom the server would not let store a cluster: before anything is made inside of it (CLI-812).
+pub(super) async fn check_create(
+    server: &Remote,
+    (url, project): (&str, &str),
+    is_upsert: bool,
+) -> Result<(), Failure> {
+    let object = if project.is_empty() { url.to_owned() } else { format!("{project}/{url}") };
+    let actions = if is_upsert { &["create", "update"][..] } else { &["create"] };
+    for action in actions {
+        let asked = json!({"resource": "clusters", "action": action, "subresource": object});
+        let Value::Object(asked) = asked else { continue };
+        let answer = server.api.ask_web(CAN_I, &asked).await?;
+        if answer.get("value").and_then(Value::as_str) == Some("no") {
+            let text = format!("permission denied: clusters, {action}, {object}");
+            return Err(Failure::status("PermissionDenied", text)
+                .hint("nothing was made in the cluster; ask for the right, or name a `--project` of yours"));
+        }
+    }
+    Ok(())
 }
 
 /// Stores a new cluster, or changes the one of its server (API-167).
@@ -77,8 +102,6 @@ fn body(message: &Message) -> Result<Value, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -162,6 +162,9 @@ impl Remote {
                 settings.insert(ours.to_owned(), text.clone());
             }
         }
+        // How objects are marked has more settings than an Argo CD knows.
+        let tracking = self.settings.get("trackingSettings").and_then(Value::as_object);
+        settings.extend(tracking.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
         let options = self.settings.pointer("/kustomizeOptions/BuildOptions").filter(|text| text.is_string());
         settings.extend(options.map(|options| ("kustomize.buildOptions".to_owned(), options.clone())));
         settings.extend(customizations(&self.settings));

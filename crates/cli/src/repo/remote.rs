@@ -21,7 +21,13 @@ fn found(value: Value) -> Found {
         ..read(value.as_object().unwrap_or(&empty))
     };
     let state = State::read(value.get("connectionState").unwrap_or(&Value::Null));
-    Found { listed: Listed { repository, state }, value }
+    // A server shows no secrets (API-172); a user name or the id of an app stands there because of one.
+    let credentials = &repository.credentials;
+    let has_credentials = credentials.is_present()
+        || credentials.github_app_id != 0
+        || credentials.github_app_installation_id != 0
+        || !credentials.azure_client_id.is_empty();
+    Found { listed: Listed { repository, state }, value, has_credentials }
 }
 
 /// The repositories that may be seen.
@@ -97,9 +103,33 @@ mod tests {
         let value = json!({"repo": "https://h/r", "type": "git", "project": "p", "username": "u", "depth": 3,
             "inheritedCreds": true, "connectionState":
                 {"status": "Failed", "message": "m", "attemptedAt": "2026-08-01T10:00:00Z"}});
-        let Found { listed, value: kept } = found(value.clone());
+        let Found { listed, value: kept, .. } = found(value.clone());
         assert_eq!(kept, value);
         assert_eq!(shown(&listed.repository, &listed.state), value);
+    }
+
+    #[test]
+    fn api_172_what_a_server_tells_of_credentials_is_shown() {
+        let has = |name: &str, value: Value| {
+            let mut told = json!({"repo": "https://h/r", "type": "git"});
+            told[name] = value;
+            found(told).has_credentials
+        };
+        for (name, value) in [
+            ("username", json!("u")),
+            ("githubAppID", json!("1")),
+            ("githubAppInstallationID", json!(2)),
+            ("useAzureWorkloadIdentity", json!(true)),
+            ("azureServicePrincipalClientId", json!("c")),
+        ] {
+            assert!(has(name, value), "{name}");
+        }
+        // Addresses and proxies are no credentials.
+        for (name, value) in
+            [("githubAppEnterpriseBaseUrl", json!("https://g")), ("proxy", json!("http://p"))]
+        {
+            assert!(!has(name, value), "{name}");
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::terminal::read_file;
 /// The port of an address without one.
 const PORT: u16 = 443;
 
+/// Times that anything is asked again, whatever a flag says.
+const RETRIES_MAX: i64 = 100;
+
 /// A way to a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
@@ -26,6 +29,8 @@ pub(crate) struct Access {
     pub(crate) headers: Vec<Secret<String>>,
     /// The port of this machine that leads to the server (CLI-123).
     pub(crate) forwarded: Option<u16>,
+    /// How often a question that changes nothing is asked again, where that is more than usual (CLI-100).
+    pub(crate) retries: u32,
 }
 
 impl Access {
@@ -63,7 +68,13 @@ impl Access {
             None => Secret::default(),
         };
         let headers = flags.texts("header").iter().map(|header| Secret::from(header.as_str())).collect();
-        Ok(Self { entry, token, headers, forwarded: None })
+        Ok(Self {
+            entry,
+            token,
+            headers,
+            forwarded: None,
+            retries: u32::try_from(flags.int("http-retry-max").clamp(0, RETRIES_MAX)).unwrap_or_default(),
+        })
     }
 
     /// The same by way of a port of this machine. Its name is not that of the server's certificate, so nobody vouches for
@@ -201,6 +212,17 @@ mod tests {
         assert_eq!(url(&["--grpc-web-root-path", "/argo/cd/"], "cd"), "https://cd/argo/cd/");
         assert!(access(&[], "https://cd").unwrap().url().is_err());
         assert!(access(&[], "me@cd").unwrap().url().is_err());
+    }
+
+    /// CLI-100: the flag is no less than what is usual, and no endless loop.
+    #[test]
+    fn cli_100_questions_are_repeated_as_often_as_a_flag_says() {
+        let retries = |args: &[&str]| access(args, "cd").unwrap().retries;
+        assert_eq!((retries(&[]), retries(&["--http-retry-max", "7"])), (0, 7));
+        assert_eq!((retries(&["--http-retry-max=-1"]), retries(&["--http-retry-max=99999999999"])), (0, 100));
+        let attempts =
+            |args: &[&str]| crate::server::Api::new(&access(args, "cd").unwrap()).unwrap().attempts();
+        assert_eq!((attempts(&[]), attempts(&["--http-retry-max", "7"])), (3, 8));
     }
 
     #[test]

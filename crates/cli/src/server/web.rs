@@ -4,7 +4,7 @@
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Map, Value};
 use tiphys_wire::frame::unescaped;
-use tiphys_wire::proto::{Secrets, encode};
+use tiphys_wire::proto::{Limits, Secrets, decode, encode};
 use tiphys_wire::schema;
 
 use super::{ANSWER_TIMEOUT, Api, by_status, of_code};
@@ -19,6 +19,11 @@ const TRAILERS: u8 = 0x80;
 impl Api {
     /// Asks something whose answer is empty.
     pub(crate) async fn call_web(&self, path: &str, message: &Map<String, Value>) -> Result<(), Failure> {
+        self.ask_web(path, message).await.map(drop)
+    }
+
+    /// Asks something; the answer's message.
+    pub(crate) async fn ask_web(&self, path: &str, message: &Map<String, Value>) -> Result<Value, Failure> {
         let body = framed(path, message)?;
         let url = self.base.join(path.trim_start_matches('/'));
         let url = url.map_err(|error| Failure::generic(error.to_string()))?;
@@ -35,13 +40,12 @@ impl Api {
             Some(code) => Some((code, named("grpc-message").unwrap_or_default())),
             None => trailers(&bytes),
         };
-        match told {
-            Some((code, text)) => outcome(&code, &text),
-            None => Err(Failure::status(
-                "Internal",
-                format!("{} did not answer in the form of gRPC-web", self.address),
-            )),
-        }
+        let odd = || {
+            Failure::status("Internal", format!("{} did not answer in the form of gRPC-web", self.address))
+        };
+        let (code, text) = told.ok_or_else(odd)?;
+        outcome(&code, &text)?;
+        answered(path, &bytes).ok_or_else(odd)
     }
 }
 
@@ -59,13 +63,30 @@ fn framed(path: &str, message: &Map<String, Value>) -> Result<Vec<u8>, Failure> 
     Ok(framed)
 }
 
+/// The first frame of a body: its flag, what it holds, and what is behind it.
+fn frame(body: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (prefix, rest) = body.split_at_checked(PREFIX)?;
+    let [flag, length @ ..] = <[u8; PREFIX]>::try_from(prefix).ok()?;
+    let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
+    let (frame, rest) = rest.split_at_checked(length)?;
+    Some((flag, frame, rest))
+}
+
+/// The message of an answer. Nothing stands for one in which nothing is set.
+fn answered(path: &str, body: &[u8]) -> Option<Value> {
+    let message = match frame(body) {
+        Some((flag, message, _)) if flag & TRAILERS == 0 => message,
+        _ => &[],
+    };
+    let schema = schema();
+    let answer = schema.method(schema.method_at(path)?).response;
+    decode(schema, answer, message, Limits::default()).ok()
+}
+
 /// Status and message at the end of a body.
 fn trailers(mut body: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     loop {
-        let (prefix, rest) = body.split_at_checked(PREFIX)?;
-        let [flag, length @ ..] = <[u8; PREFIX]>::try_from(prefix).ok()?;
-        let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
-        let (frame, rest) = rest.split_at_checked(length)?;
+        let (flag, frame, rest) = frame(body)?;
         if flag & TRAILERS == 0 {
             body = rest;
             continue;
@@ -98,6 +119,12 @@ mod tests {
     use serde_json::json;
 
     const VALIDATE: &str = "/repository.RepositoryService/ValidateAccess";
+    const CAN_I: &str = "/account.AccountService/CanI";
+
+    /// An answer that says yes, before what ends it.
+    fn yes(end: &[u8]) -> Vec<u8> {
+        [b"\x00\x00\x00\x00\x05\x0a\x03yes", end].concat()
+    }
 
     #[test]
     fn api_p13_a_message_has_a_prefix_and_its_secrets() {
@@ -112,6 +139,8 @@ mod tests {
         body.extend(b"grpc-status: 7\r\ngrpc-message: may%20not\r\n");
         let (code, text) = trailers(&body).unwrap();
         let failure = outcome(&code, &text).unwrap_err();
+        assert_eq!(answered(CAN_I, &yes(&body[6..])), Some(json!({"value": "yes"})));
+        assert_eq!(answered(CAN_I, &body[6..]), Some(json!({})));
         assert_eq!(failure.message, "rpc error: code = PermissionDenied desc = may not");
         assert!(outcome(b"0", b"").is_ok());
         for cut in [&body[..8], &body[..20], b""] {

@@ -139,3 +139,18 @@ fn cli_822_hashes_and_the_token_of_a_context() {
         "{written:?}"
     );
 }
+
+#[test]
+fn cli_900_the_password_of_the_first_login() {
+    let bed = Embedded::start();
+    let command = ["admin", "initial-password"];
+    let (message, code) = bed.fails(&command);
+    assert_eq!((message.as_str(), code), ("secrets \"argocd-initial-admin-secret\" not found", 20));
+    bed.put_secret("argocd-initial-admin-secret", "", &json!({"password": "hunter2"}));
+    let expected = "hunter2\n\n This password must be only used for first time login. We strongly recommend you update \
+                    the password using `argocd account update-password`.\n";
+    assert_eq!(bed.succeeds(&command), expected);
+    let bed = Embedded::start();
+    bed.put_secret("argocd-initial-admin-secret", "", &json!({"other": "x"}));
+    assert_eq!(bed.succeeds(&command), "", "without the key nothing is said");
+}

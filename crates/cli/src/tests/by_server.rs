@@ -17,13 +17,18 @@ struct Server {
 impl Server {
     /// The function is given method and path, and the body.
     fn start(answer: impl Fn(&str, &str) -> Reply + Send + 'static) -> Self {
+        Self::told(json!({"controllerNamespace": "argocd"}), answer)
+    }
+
+    /// The same, with settings.
+    fn told(settings: Value, answer: impl Fn(&str, &str) -> Reply + Send + 'static) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let remembered = Arc::clone(&asked);
         let address = serve(move |request| {
             let line = request.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();
             let body = request.split_once("\r\n\r\n").unwrap().1;
             if line == "GET /api/v1/settings" {
-                return (200, "", json!({"controllerNamespace": "argocd"}).to_string());
+                return (200, "", settings.to_string());
             }
             remembered.lock().unwrap().push(format!("{line} {body}"));
             answer(&line, body)
@@ -191,23 +196,130 @@ fn cli_602_a_set_is_stored_by_the_server_which_may_warn() {
     }
 }
 
-#[test]
-fn cli_603_parameters_are_not_asked_of_a_server() {
-    let folder = tempfile::tempdir().unwrap();
+/// A file with a set.
+fn set_file(folder: &tempfile::TempDir) -> String {
     let file = folder.path().join("set.json");
-    std::fs::write(&file, json!({"metadata": {"name": "s"}, "spec": {"template": {}}}).to_string()).unwrap();
+    let set = json!({"metadata": {"name": "s"}, "spec": {"generators": [],
+        "template": {"metadata": {"name": "x"}, "spec": {"project": "p"}}}});
+    std::fs::write(&file, set.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// CLI-603, CLI-606: an Argo CD answers with applications alone, whatever else it is asked.
+#[test]
+fn cli_603_a_server_that_tells_less_is_no_server_without_refusals() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = set_file(&folder);
     let server = Server::start(|line, body| {
+        if line.starts_with("GET /api/v1/applicationsets/s?") {
+            return (404, "", json!({"code": 5, "message": "none"}).to_string());
+        }
         assert_eq!(line, "POST /api/v1/applicationsets/generate");
         let sent: Value = serde_json::from_str(body).unwrap();
         assert_eq!(sent["applicationSet"]["metadata"]["name"], "s");
         ok(json!({"applications": [{"metadata": {"name": "a"}, "spec": {"project": "p"}}]}))
     });
-    let generate = ["appset", "generate", file.to_str().unwrap()];
-    let text = server.says(&[&generate[..], &["-o", "json"]].concat());
-    let shown: Value = serde_json::from_str(&text).unwrap();
+    let generate = ["appset", "generate", &file];
+    let (written, code) = server.run(&[&generate[..], &["-o", "json"]].concat());
+    let shown: Value = serde_json::from_str(&written.stdout).unwrap();
     assert_eq!((&shown["metadata"]["name"], &shown["kind"]), (&"a".into(), &"Application".into()));
+    let warning = "Warning: this server does not tell which Applications their project forbids\n";
+    assert_eq!((written.stderr.as_str(), code), (warning, 0));
     let text = server.refuses(1, &[&generate[..], &["--output-parameters"]].concat());
-    assert_eq!(text, "--output-parameters does not work with a server yet");
+    assert_eq!(text, "this server does not tell parameters of an ApplicationSet");
+    let text = server.refuses(1, &["appset", "preview", &file]);
+    assert_eq!(text, "this server does not tell changes of an ApplicationSet");
+}
+
+#[test]
+fn cli_606_a_server_says_what_a_set_would_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = set_file(&folder);
+    let existing = folder.path().join("existing.json");
+    let one = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "old"},
+        "spec": {"destination": {}}});
+    std::fs::write(&existing, one.to_string()).unwrap();
+    let server = Server::start(|line, body| {
+        if line.starts_with("GET ") {
+            return (404, "", json!({"code": 5, "message": "none"}).to_string());
+        }
+        let sent: Value = serde_json::from_str(body).unwrap();
+        if sent.get("outputParameters") == Some(&json!(true)) {
+            return ok(json!({"applications": [], "parameters": [r#"{"n":1}"#, r#"{"n":2}"#]}));
+        }
+        let unchanged = if sent["preview"] == "given" {
+            let given: Value = serde_json::from_str(sent["existing"][0].as_str().unwrap()).unwrap();
+            assert_eq!(given["metadata"]["ownerReferences"][0]["name"], "s");
+            json!(1)
+        } else {
+            assert_eq!(sent["preview"], "stored");
+            json!("5")
+        };
+        let state = |replicas: u8| json!({"metadata": {"uid": "u"}, "spec": {"n": replicas}}).to_string();
+        let changes = json!([{"name": "new", "action": "add"}, {"name": "gone", "action": "remove"},
+            {"name": "web", "action": "change", "live": state(1), "target": state(2)},
+            {"name": "hidden", "action": "change", "message": "permission denied"},
+            {"name": "theirs", "action": "refuse", "message": "another's"}]);
+        ok(json!({"applications": [], "isChecked": true, "warnings": ["odd"],
+            "refusals": [{"application": "argocd/x", "message": "forbidden"}],
+            "preview": {"changes": changes, "unchanged": unchanged, "problem": "p"}}))
+    });
+    let (written, code) = server.run(&["appset", "preview", &file, "-o", "json"]);
+    let shown: Value = serde_json::from_str(&written.stdout).unwrap();
+    assert_eq!(
+        shown,
+        json!({"added": ["new"], "removed": ["gone"], "unchanged": 5,
+            "changed": [{"name": "web", "live": {"metadata": {}, "spec": {"n": 1}},
+                "target": {"metadata": {}, "spec": {"n": 2}}}, {"name": "hidden", "message": "permission denied"}],
+            "refused": [{"name": "theirs", "message": "another's"}]})
+    );
+    let warnings = "Warning: odd\nWarning: application 'argocd/x': forbidden\n";
+    assert_eq!((written.stderr.as_str(), code), (warnings, 0));
+    let (written, _) = server.run(&["appset", "preview", &file, "--against", existing.to_str().unwrap()]);
+    let lines = "+ argocd/new\n~ argocd/web\n~ argocd/hidden: permission denied\n- argocd/gone\n\
+                 ! argocd/theirs: another's\n1 added, 2 changed, 1 removed, 1 unchanged\n";
+    assert!(written.stdout.starts_with(lines), "{written:?}");
+    assert!(written.stdout.contains("===== argoproj.io/Application argocd/web ======"), "{written:?}");
+    let parameters = server.says(&["appset", "generate", &file, "--output-parameters"]);
+    assert_eq!(parameters, "{\"n\":1}\n{\"n\":2}\n");
+}
+
+/// TRK-120..122, CLI-546: settings that an Argo CD does not know are told by a Tiphys.
+#[test]
+fn trk_120_how_objects_are_marked_a_server_tells() {
+    let marks = json!({"argocd.argoproj.io/tracking-id": "other:/ConfigMap:n/c"});
+    let app = |name: &str| {
+        json!({"metadata": {"name": name, "namespace": "argocd"}, "spec": {"project": "p",
+            "destination": {"server": "https://h", "namespace": "n"}}, "status": {}})
+    };
+    let server = Server::told(
+        json!({"controllerNamespace": "argocd", "trackingMethod": "label", "appLabelKey": "mine/app",
+            "trackingSettings": {"application.resourceTrackingMethod": "annotation+label",
+                "application.instanceLabelKey": "mine/app"}}),
+        move |line, _| match line {
+            "GET /api/v1/projects" => ok(json!({"items": []})),
+            "GET /api/v1/applications/web?appNamespace=argocd" => ok(app("web")),
+            "GET /api/v1/applications/web/managed-resources?appNamespace=argocd" => {
+                let live = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "c", "namespace": "n", "annotations": marks}});
+                ok(
+                    json!({"items": [{"kind": "ConfigMap", "namespace": "n", "name": "c", "liveState": live.to_string()},
+                    {"kind": "ConfigMap", "namespace": "n", "name": "missing", "liveState": "null"}]}),
+                )
+            }
+            "GET /api/v1/applications" => ok(json!({"items": [app("web")]})),
+            other => (404, "", json!({"code": 5, "message": other}).to_string()),
+        },
+    );
+    assert_eq!(server.says(&["app", "selector", "web"]), "mine/app=web\n");
+    assert_eq!(
+        server.says(&["app", "tracking", "web"]),
+        "GROUP  KIND       NAMESPACE  NAME  METHOD            RECORDED              EXPECTED            CONFLICT\n\
+         \x20      ConfigMap  n          c     annotation+label  other:/ConfigMap:n/c  web:/ConfigMap:n/c  application argocd/other\n"
+    );
+    let (written, code) = server.run(&["app", "migrate-tracking", "web"]);
+    assert_eq!(code, 20);
+    assert!(written.stderr.contains("1 of 1 applications keep their marks: argocd/web"), "{written:?}");
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 /// Status, further header lines, and body.
-pub(super) type Reply = (u16, &'static str, String);
+pub(crate) type Reply = (u16, &'static str, String);
 
 /// Answers requests, whose text the function is given; says where, as `host:port`.
-pub(super) fn serve(answer: impl Fn(&str) -> Reply + Send + 'static) -> String {
+pub(crate) fn serve(answer: impl Fn(&str) -> Reply + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {

@@ -31,17 +31,22 @@ pub(super) async fn applications(
     let mut found: Vec<Arc<Object>> =
         wanted.iter().filter_map(|name| store.get(&key(name)).map(|entry| entry.object)).collect();
     found.extend(unseen(cx).await?);
-    let read = move || -> Result<BTreeMap<String, LiveApplication>, String> {
-        let read = |object: &Arc<Object>| {
-            LiveApplication::read(&object.raw())
-                .map(|live| (live.name.clone(), live))
-                .map_err(|error| format!("Application {} cannot be read: {error}", object.name()))
-        };
-        found.iter().map(read).collect()
-    };
-    let mut live = cx.sets.shared.compute.run(read).await??;
+    let mut live = cx.sets.shared.compute.run(move || read(&found)).await??;
     overlay(cx, &mut live);
     Ok(live)
+}
+
+/// Applications as decisions read them, by name.
+///
+/// # Errors
+/// When one cannot be read.
+pub(super) fn read(found: &[Arc<Object>]) -> Result<BTreeMap<String, LiveApplication>, String> {
+    let read = |object: &Arc<Object>| {
+        LiveApplication::read(&object.raw())
+            .map(|live| (live.name.clone(), live))
+            .map_err(|error| format!("Application {} cannot be read: {error}", object.name()))
+    };
+    found.iter().map(read).collect()
 }
 
 /// Applications that were answered to exist and that the watch has not shown yet: they are asked for.

@@ -29,16 +29,19 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// Looks that meet somebody else's writes before that is told.
 const CONFLICTS_MAX: u32 = 5;
 
-/// What a generation of a set is made from.
+/// What a generation of a set is made from; a strict one takes tokens from Secrets alone that are labelled for that.
 pub(super) fn inputs(
     sets: &Sets,
     set: Arc<ApplicationSet>,
     world: Arc<World>,
     remembered: Remembered,
+    is_strict: bool,
 ) -> Arc<Inputs> {
     let random = sets.random.clone();
+    let mut settings = world.settings.application_sets().clone();
+    settings.strict_token_refs |= is_strict;
     Arc::new(Inputs::new(tiphys_generation::Subject {
-        settings: world.settings.application_sets().clone(),
+        settings,
         world,
         fresh: set.metadata.annotations.contains_key(annotation::SET_REFRESH),
         set,
@@ -108,7 +111,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
         (asks, if asks { Remembered::default() } else { std::mem::take(&mut memory.answers) })
     })
     .unwrap_or_default();
-    let inputs = inputs(sets, Arc::clone(&cx.set), Arc::clone(world), answers);
+    let inputs = inputs(sets, Arc::clone(&cx.set), Arc::clone(world), answers, false);
     let generated = match lost::refusal(cx).await {
         None => inputs.converse(&sets.answerer, generate).await,
         Some(failure) => Err(failure),
@@ -280,7 +283,7 @@ fn is_confirmed(memory: &SetMemory, now: Timestamp) -> bool {
     memory.empty_since.is_some_and(|since| now.duration_since(since).unsigned_abs() >= CONFIRM_AFTER)
 }
 
-fn has_jq(set: &ApplicationSet) -> bool {
+pub(super) fn has_jq(set: &ApplicationSet) -> bool {
     set.spec.ignore_application_differences.iter().any(|rule| !rule.jq_path_expressions.is_empty())
 }
 

@@ -39,6 +39,24 @@ pub mod key {
     pub const AUTO_GENERATE: &str = "installationID.autoGenerate";
     /// What an installation without an ID makes of objects that have one.
     pub const FOREIGN: &str = "installationID.foreign";
+
+    /// All of them: what says how objects are marked, and read.
+    pub const ALL: [&str; 14] = [
+        METHOD,
+        OVERRIDES,
+        LABEL_KEY,
+        ANNOTATION_KEY,
+        ANNOTATION_FORMAT,
+        HASH_ALGORITHM,
+        NAME_ANNOTATION,
+        NAME_ANNOTATION_KEY,
+        MIGRATION,
+        INSTALLATION_ID,
+        CARRIER,
+        INSTALLATION_ID_KEY,
+        AUTO_GENERATE,
+        FOREIGN,
+    ];
 }
 
 /// Default key of the instance label (TRK section 1).

@@ -144,7 +144,7 @@ async fn answer(seen: &Seen, setup: Flags, way: Way, request: Request<Incoming>)
         Way::Breaks => raw(Vec::new(), None),
         Way::Amply => {
             let long = format!("apiVersion: v1\nkind: A\nlong: {}\n", "x".repeat(30 << 20));
-            framed(&Manifests { manifests: vec![long.into()], source_type: String::new() }.encode(), 0)
+            framed(&Manifests { manifests: vec![long], source_type: String::new() }.encode(), 0)
         }
         Way::Dies => {
             let beginning = vec![0, 0, 0, 1, 0, b'x'];

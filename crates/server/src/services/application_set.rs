@@ -1,5 +1,6 @@
 //! `ApplicationSets` (API-154..159).
 
+mod generate;
 mod watch;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use tiphys_api::ApplicationSet;
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::permission::{self, ApiFacts, Verb};
+use tiphys_appset::preview::Preview;
 use tiphys_appset::stale;
 use tiphys_cluster::{DeleteOptions, Deleted, Propagation};
 use tiphys_object::selector::Selector;
@@ -19,6 +21,7 @@ use tiphys_policy::rbac::Authorized;
 use tiphys_service::application_set::{self as rules, ApplicationSetError, Wanted};
 use tiphys_wire::status::Code;
 
+use self::generate::generated;
 use super::context::Context;
 use super::{events, request, unimplemented};
 use crate::call::{Reply, Status};
@@ -50,12 +53,6 @@ struct Create {
     dry_run: bool,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Generate {
-    application_set: Option<Value>,
-}
-
 pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
     let answer = match method {
         "List" => list(context, &request::read(message)?)?,
@@ -70,12 +67,7 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
             let (answer, warnings) = create(context, request::read(message)?).await?;
             return Ok(Reply { warnings, ..Reply::value(answer) });
         }
-        "Generate" => {
-            let Generate { application_set } = request::read(message)?;
-            let wanted = wanted(context, application_set)?;
-            admit(context, &wanted, Verb::Create, None)?;
-            json!({"applications": generated(context, &wanted.set).await?})
-        }
+        "Generate" => generate::generate(context, request::read(message)?).await?,
         "Watch" => return watch::watch(context, request::read(message)?),
         "Delete" => delete(context, request::read(message)?).await?,
         _ => return Err(unimplemented(method)),
@@ -191,17 +183,6 @@ fn admit(
     })
 }
 
-/// The applications that a set would make.
-async fn generated(context: &Context<'_>, set: &ApplicationSet) -> Result<Vec<Value>, Status> {
-    let Some(live) = &context.parts.live else {
-        return Err(Status::new(
-            Code::Unavailable,
-            "this process has no controller, which knows what a set makes",
-        ));
-    };
-    live.generate(set).await
-}
-
 /// What adding a project to a set leaves behind, in words for who does it (ASET-285).
 async fn left_behind(context: &Context<'_>, before: &ApplicationSet, after: &ApplicationSet) -> Vec<String> {
     if !stale::confines(before, after) {
@@ -211,8 +192,8 @@ async fn left_behind(context: &Context<'_>, before: &ApplicationSet, after: &App
     let generated = tokio::time::timeout(GENERATION_TIMEOUT, generated(context, after)).await;
     let settings = context.world.installation.settings.application_sets();
     let said = match (owned, generated) {
-        (Ok(owned), Ok(Ok(applications))) => {
-            let names = applications.iter().map(access::name).collect();
+        (Ok(owned), Ok(Ok(preview))) => {
+            let names = preview.applications.iter().map(|app| app.metadata.name.as_str()).collect();
             stale::warning(after, settings, &names, owned.iter().map(String::as_str))
         }
         (Err(status), _) | (_, Ok(Err(status))) => Some(stale::unknown(after, &status.message)),
@@ -265,7 +246,9 @@ async fn create(context: &Context<'_>, asked: Create) -> Result<(Value, Vec<Stri
         }
     }
     if asked.dry_run {
-        return Ok((dry_run(context, wanted).await?, warnings));
+        let preview = generated(context, &wanted.set).await?;
+        warnings.extend(generate::warnings(&preview));
+        return Ok((dry_run(wanted, &preview)?, warnings));
     }
     let plan = |stored: Option<&_>| -> Result<_, tiphys_service::Error> {
         Ok(rules::plan_create(stored, &wanted, asked.upsert)?)
@@ -279,10 +262,8 @@ async fn create(context: &Context<'_>, asked: Create) -> Result<(Value, Vec<Stri
 }
 
 /// A set as it would be stored, with the applications that it would make (ASET-302).
-async fn dry_run(context: &Context<'_>, wanted: Wanted) -> Result<Value, Status> {
-    let applications = generated(context, &wanted.set).await?;
-    let resources: Vec<Value> = applications
-        .iter()
+fn dry_run(wanted: Wanted, preview: &Preview) -> Result<Value, Status> {
+    let resources: Vec<Value> = (generate::values(preview)?.iter())
         .map(|app| {
             json!({"group": tiphys_api::names::GROUP, "version": tiphys_api::names::VERSION,
                 "kind": "Application", "name": access::name(app), "namespace": access::namespace(app)})

@@ -80,6 +80,12 @@ fn get(context: &Context<'_>) -> Map<String, Value> {
         put("uiBannerPosition", set("ui.bannerposition").into());
         put("controllerNamespace", world.namespace().into());
         put("resourceOverrides", overrides(settings));
+        // How objects are marked, as far as somebody said so (TRK-120, CLI-546); other programs do not read it.
+        let said = world.installation.said_of_tracking();
+        put(
+            "trackingSettings",
+            said.map(|(key, text)| (key.to_owned(), text.into())).collect::<Map<_, _>>().into(),
+        );
     }
     if context.is_logged_in() {
         let pattern =

@@ -13,6 +13,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
+use tiphys_appset::preview::{Changes, Existing, Preview};
+use tiphys_appset::validate::Validation;
 use tiphys_cluster::{
     ApiError, ExecEvent, ExecInput, ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal,
 };
@@ -231,8 +233,37 @@ impl Live for Known {
         Some(Watched { api_versions: vec!["apps/v1".to_owned()], kinds: 2, objects: 3 })
     }
 
-    fn generate<'a>(&'a self, _set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        async { Ok(vec![json!({"metadata": {"name": "made", "namespace": "argocd"}, "spec": {}})]) }.boxed()
+    fn generate<'a>(
+        &'a self,
+        set: &'a ApplicationSet,
+        existing: Existing,
+    ) -> BoxFuture<'a, Result<Preview, Status>> {
+        let made = json!({"metadata": {"name": "made", "namespace": "argocd"}, "spec": {"destination": {}}});
+        let patch = json!({"spec": {"project": set.metadata.uid}});
+        let changes = |looked_at: usize| Changes {
+            added: vec!["made".to_owned()],
+            changed: vec![("old".to_owned(), patch.clone()), ("hidden".to_owned(), patch.clone())],
+            refused: vec![("other".to_owned(), "another's".to_owned())],
+            unchanged: looked_at,
+            ..Changes::default()
+        };
+        let preview = Preview {
+            applications: vec![serde_json::from_value(made).unwrap()],
+            validation: Validation { errors: [("argocd/made".to_owned(), "forbidden".to_owned())].into() },
+            warnings: vec!["odd".to_owned()],
+            changes: match existing {
+                Existing::Unasked => None,
+                Existing::Stored => Some(changes(7)),
+                Existing::Given(given) => {
+                    Some(changes(given.values().filter(|one| one.is_of("all")).count()))
+                }
+            },
+        };
+        async { Ok(preview) }.boxed()
+    }
+
+    fn parameters<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { Ok(vec![json!({"name": set.metadata.name})]) }.boxed()
     }
 }
 
@@ -724,8 +755,68 @@ async fn aset_285_whoever_confines_a_set_is_told_what_it_leaves_behind() {
     };
     let expected = "299 - \"with spec.project 'shop' the set generates these applications no longer, and they are \
                     deleted: old, older\"";
-    assert_eq!(warnings("&dryRun=true", "shop").await, [expected]);
+    let dry = warnings("&dryRun=true", "shop").await;
+    assert_eq!(dry, [expected, "299 - \"odd\"", "299 - \"application 'argocd/made': forbidden\""], "CLI-607");
     assert_eq!(warnings("", "").await, Vec::<String>::new(), "nothing is confined");
     assert_eq!(warnings("", "shop").await, [expected]);
     assert_eq!(warnings("", "shop").await, Vec::<String>::new(), "it was told");
+}
+
+/// CLI-606, CLI-607: what a set would change those learn who may make it, and of Applications those who may see them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cli_606_a_set_is_held_against_what_exists() {
+    const GENERATE: &str = "/api/v1/applicationsets/generate";
+    let policy = "p, role:shop, applications, *, shop/*, allow\np, role:shop, applicationsets, *, shop/*, allow\n\
+                  g, kim, role:shop\n";
+    let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    let home = Setup::new()
+        .config_map("argocd-cm", &[("accounts.kim", "login"), ("accounts.bo", "login")])
+        .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
+        .project("shop", &json!({"sourceRepos": ["https://git/*"], "destinations": destinations}))
+        .live(Arc::<Known>::default())
+        .start()
+        .await;
+    let (admin, kim, bo) = (home.account("admin"), home.account("kim"), home.account("bo"));
+    let set = json!({"metadata": {"name": "all"}, "spec": {"generators": [{"list": {"elements": []}}],
+        "template": {"metadata": {"name": "{{name}}"}, "spec": {"project": "shop",
+            "source": {"repoURL": "https://git/r", "path": "."}, "destination": {"name": "in-cluster"}}}}});
+    for (name, project) in [("old", "shop"), ("hidden", "default")] {
+        admin.ok("POST", APPS, &app(name, project)).await;
+        admin.until(&format!("{APPS}/{name}"), 200).await;
+    }
+    let made = admin.ok("POST", "/api/v1/applicationsets", &set).await;
+    let asked = |more: Value| {
+        let mut body = json!({"applicationSet": set});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+
+    let plain = kim.ok("POST", GENERATE, &asked(json!({}))).await;
+    assert_eq!((&plain["isChecked"], &plain["warnings"]), (&json!(true), &json!(["odd"])));
+    assert_eq!(plain["refusals"], json!([{"application": "argocd/made", "message": "forbidden"}]));
+    assert_eq!(plain["applications"][0]["metadata"]["name"], "made");
+    assert!(plain["preview"].is_null(), "{plain}");
+
+    let parameters = kim.ok("POST", GENERATE, &asked(json!({"outputParameters": true}))).await;
+    assert_eq!(parameters["parameters"], json!([r#"{"name":"all"}"#]), "ASET-304");
+
+    let stored = kim.ok("POST", GENERATE, &asked(json!({"preview": "stored"}))).await;
+    let changes = stored["preview"]["changes"].as_array().unwrap();
+    let told: Vec<_> = changes.iter().map(|one| (one["name"].as_str(), one["action"].as_str())).collect();
+    let expected = [("made", "add"), ("old", "change"), ("hidden", "change"), ("other", "refuse")];
+    assert_eq!(told, expected.map(|(name, action)| (Some(name), Some(action))));
+    assert_eq!(stored["preview"]["unchanged"], 7);
+    let target: Value = serde_json::from_str(changes[1]["target"].as_str().unwrap()).unwrap();
+    assert_eq!(target["spec"]["project"], made["metadata"]["uid"], "a stored set keeps its identity");
+    let why = changes[2]["message"].as_str().unwrap();
+    assert!(why.starts_with("permission denied: applications, get, default/hidden, sub: kim"), "{why}");
+    assert!(changes[2]["live"].as_str().is_none_or(str::is_empty), "{stored}");
+
+    let existing = [json!({"metadata": {"name": "old"}, "spec": {"destination": {}}}).to_string()];
+    let given = kim.ok("POST", GENERATE, &asked(json!({"preview": "given", "existing": existing}))).await;
+    assert_eq!(given["preview"]["unchanged"], 1, "what belongs to nobody is the set's");
+    assert_eq!(kim.refused("POST", GENERATE, &asked(json!({"preview": "x"}))).await.0, 400);
+    for more in [json!({"outputParameters": true}), json!({"preview": "stored"})] {
+        assert_eq!(bo.refused("POST", GENERATE, &asked(more)).await.0, 403);
+    }
 }

@@ -16,6 +16,7 @@
 #[allow(dead_code, clippy::allow_attributes, reason = "shared with the end-to-end tests")]
 #[path = "../e2e/api.rs"]
 mod api;
+mod components;
 mod dex;
 mod directory;
 mod git_server;

@@ -40,13 +40,18 @@ async fn people<'a>(place: &'a Place, demo: &Demo) -> (Person<'a>, Person<'a>) {
 
 /// A file with a set of two applications.
 fn set(place: &Place, name: &str, project: &str, git: &str) -> String {
-    let own = if project.is_empty() { Value::Null } else { project.into() };
     let of = if project.is_empty() { "default" } else { project };
+    set_at(place, name, (project, of), git, "dev-{{.n}}")
+}
+
+/// The same, with applications that go to a namespace.
+fn set_at(place: &Place, name: &str, (project, of): (&str, &str), git: &str, namespace: &str) -> String {
+    let own = if project.is_empty() { Value::Null } else { project.into() };
     let value = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": name},
         "spec": {"project": own, "goTemplate": true, "generators": [{"list": {"elements": [{"n": "a"}, {"n": "b"}]}}],
             "template": {"metadata": {"name": format!("{name}-{{{{.n}}}}")}, "spec": {"project": of,
                 "source": {"repoURL": git, "path": "guestbook", "targetRevision": "main"},
-                "destination": {"server": HERE, "namespace": "dev-{{.n}}"}}}}});
+                "destination": {"server": HERE, "namespace": namespace}}}}});
     let path = place.path().join(format!("{name}.json"));
     std::fs::write(&path, value.to_string()).unwrap();
     path.to_str().unwrap().to_owned()
@@ -146,6 +151,12 @@ async fn cli_700_what_belongs_to_a_project_goes_by_way_of_the_server() {
     assert_eq!(dev.does(&["cluster", "list", "-o", "server"]).await, "");
     let text = dev.refused(20, &["cluster", "get", "in-cluster"]).await;
     assert_eq!(text, "rpc error: code = PermissionDenied desc = permission denied");
+    let kubeconfig = demo.directory().join("kubeconfig").to_str().unwrap().to_owned();
+    let add = ["cluster", "add", "tiphys", "--kubeconfig", &kubeconfig, "--name", "again"];
+    let text = dev.refused(20, &add).await;
+    assert!(text.contains("PermissionDenied desc = permission denied: clusters, create, http"), "{text}");
+    let account = demo.api.get("v1/serviceaccounts", "kube-system", "argocd-manager").await;
+    assert!(account.is_none(), "CLI-812: nothing is made before the server was asked");
     let hosts = place.path().join("hosts");
     let key = "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
     std::fs::write(&hosts, format!("ssh.example ssh-ed25519 {key}\n")).unwrap();
@@ -167,8 +178,23 @@ async fn cli_700_what_belongs_to_a_project_goes_by_way_of_the_server() {
         set(&place, "foreign", "other", &git),
     );
     assert!(dev.does(&["appset", "generate", &mine]).await.contains("argocd/mine-b"));
-    let dry = dev.does(&["appset", "create", &mine, "--dry-run", "-o", "json"]).await;
-    let dry: Value = serde_json::from_str(&dry).unwrap();
+    assert_eq!(
+        dev.does(&["appset", "generate", &mine, "--output-parameters"]).await,
+        "{\"n\":\"a\"}\n{\"n\":\"b\"}\n"
+    );
+    let outside = set_at(&place, "outside", ("dev", "dev"), &git, "elsewhere-{{.n}}");
+    let refusal = "application 'argocd/outside-a': ";
+    for command in [&["generate"][..], &["create", "--dry-run"]] {
+        let said = dev.says(&[&["appset"], command, &[&outside]].concat()).await;
+        assert!(said.code == Some(0) && said.stderr.contains(refusal), "CLI-607: {said:?}");
+    }
+    let preview = dev.does(&["appset", "preview", &mine]).await;
+    assert_eq!(preview, "+ argocd/mine-a\n+ argocd/mine-b\n2 added, 0 changed, 0 removed, 0 unchanged\n");
+    let text = dev.refused(20, &["appset", "preview", &free]).await;
+    assert!(text.contains("permission denied: applicationsets, create, default/free"), "{text}");
+    let said = dev.says(&["appset", "create", &mine, "--dry-run", "-o", "json"]).await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let dry: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(dry["status"]["resources"][1]["name"], "mine-b");
     let said = dev.says(&["appset", "create", &mine, "--wait"]).await;
     assert_eq!(
@@ -180,6 +206,12 @@ async fn cli_700_what_belongs_to_a_project_goes_by_way_of_the_server() {
     assert!(dev.does(&["appset", "list"]).await.contains("\nargocd/mine  dev"));
     assert!(dev.does(&["appset", "get", "mine"]).await.contains("Scoped Project:     dev\n"));
     assert_eq!(dev.does(&["app", "list", "-o", "name"]).await, "argocd/mine-a\nargocd/mine-b\n");
+    let preview = dev.does(&["appset", "preview", "mine"]).await;
+    assert_eq!(preview, "0 added, 0 changed, 0 removed, 2 unchanged\n", "CLI-606");
+    let moved = set_at(&place, "mine", ("dev", "dev"), &git, "dev-x-{{.n}}");
+    let preview = dev.does(&["appset", "preview", &moved]).await;
+    assert!(preview.contains("0 added, 2 changed, 0 removed, 0 unchanged\n"), "{preview}");
+    assert!(preview.contains("\n>     namespace: dev-x-a\n"), "{preview}");
     for (file, what) in [(&free, "default/free"), (&foreign, "other/foreign")] {
         let text = dev.refused(20, &["appset", "create", file]).await;
         assert!(text.contains(&format!("permission denied: applicationsets, create, {what}")), "{text}");

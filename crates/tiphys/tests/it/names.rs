@@ -28,3 +28,50 @@ fn rep_106_under_the_name_of_the_login_it_prints_a_token() {
         "{output:?}"
     );
 }
+
+/// CLI-1: what asks an Argo CD repo-server has nobody to ask here.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the program itself is what is tested")]
+fn cli_1_the_helper_of_git_says_that_it_is_of_no_use() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
+    command.env_clear().env("ARGOCD_BINARY_NAME", "argocd-git-ask-pass").arg("Password for 'https://h': ");
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]), "{said}");
+    assert!(said.contains("do not set GIT_ASKPASS"), "{said}");
+}
+
+/// CLI-1, CLI-3: under a name that nobody knows it is the user's command line, with its help.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the program itself is what is tested")]
+fn cli_1_under_other_names_it_is_the_users_command_line() {
+    for (name, begins) in [
+        ("argocd", "argocd controls applications from a terminal"),
+        ("argocd-linux-amd64", "argocd-linux-amd64 controls applications from a terminal"),
+        ("tiphys", "Tiphys keeps Kubernetes clusters"),
+    ] {
+        for words in [&[][..], &["--help"]] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
+            let output = command.env_clear().env("ARGOCD_BINARY_NAME", name).args(words).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success() && text.starts_with(begins), "{name} {words:?}: {text}");
+        }
+    }
+}
+
+/// Whoever names a kubeconfig that is not there reads once what is wrong.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the program itself is what is tested")]
+fn cli_1010_what_is_wrong_with_a_kubeconfig_is_said_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["run", "--port", "0", "--kubeconfig", "/nonexistent/config"];
+    for words in [&run[..], &["dex", "gendexcfg", "--kubeconfig", "/nonexistent/config"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
+        let output = command.env_clear().env("HOME", folder.path()).args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(20), "{said}");
+        for part in ["cannot use the kubeconfig", "No such file", "/nonexistent/config"] {
+            assert_eq!(said.matches(part).count(), 1, "{part}: {said}");
+        }
+    }
+}
