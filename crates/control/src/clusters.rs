@@ -16,7 +16,7 @@ use tiphys_cluster::{
 };
 use tiphys_engine::health::{self, HealthOverrides};
 use tiphys_engine::tracking::Readings;
-use tiphys_engine::tree::node_info;
+use tiphys_engine::tree::{self, node_info};
 use tiphys_object::{GroupKind, Metadata};
 use tiphys_render::plan::ClusterFacts;
 use tokio::sync::{OnceCell, mpsc};
@@ -163,6 +163,7 @@ impl Rules {
         Arc::new(move |value: &serde_json::Value| Derived {
             health: health_of_descendant(value, &overrides),
             node: node_info(value, &labels).packed(),
+            host: tree::host(value).map(Box::new),
         })
     }
 

@@ -3,6 +3,7 @@
 //! [`node_info`] derives everything a node shows that is not its identity or health; it is computed when an
 //! object is seen and kept, packed, instead of the object. [`summary`] puts the nodes of an application together.
 
+mod host;
 mod network;
 mod pod;
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 use tiphys_api::application::Summary;
 use tiphys_object::{Gvk, access};
 
+pub use host::host;
 pub use network::{Balancer, NetworkingInfo, TargetRef};
 
 /// A name and a value for display.

@@ -9,6 +9,7 @@
 pub mod access;
 pub mod builtin;
 pub mod fields;
+pub mod host;
 pub mod json_patch;
 mod key;
 pub mod merge_patch;

@@ -115,6 +115,7 @@ impl Core {
                 .and_then(|overrides| assess(value, overrides))
                 .map(|health| (health.status.as_str().into(), health.message)),
             node: node_info(value, &[]).packed(),
+            host: None,
         });
         // Nobody's marks are asked for: owners alone make the tree.
         let claims = Claims { keys: Vec::new(), claim: Arc::new(|_| BTreeSet::default()), ways: Vec::new() };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
+use tiphys_object::host::{Amounts, Host, HostUse};
 use tiphys_object::{GroupKind, Object, ResourceKey};
 
 use super::record::{Derived, NamespaceId, Record, Slot};
@@ -186,6 +187,33 @@ impl ClusterIndex {
             found.extend(record.derived().filter(|_| !is_root).map(|it| (state.key(slot), Arc::clone(it))));
         });
         found
+    }
+
+    /// The nodes with running Pods among the given objects and below them, by name (ENG-203).
+    pub fn hosts(&self, roots: &[ResourceKey]) -> Vec<HostUse> {
+        let state = self.shared.state.lock();
+        let mut found: BTreeMap<SmolStr, Amounts> = BTreeMap::new();
+        state.walk(roots, |_, record, _| {
+            let host = record.derived().and_then(|derived| derived.host.as_deref());
+            if let Some(Host::Guest { node, asks }) = host {
+                let asked = found.entry(node.clone()).or_default();
+                *asked = asked.with(*asks, i64::saturating_add);
+            }
+        });
+        let node_of = |name: &SmolStr| {
+            let slot = state.slot(&ResourceKey::new("", "Node", "", name))?;
+            match state.record(&slot)?.derived()?.host.as_deref()? {
+                Host::Node { has, shown } => Some((*has, shown.clone())),
+                Host::Guest { .. } => None,
+            }
+        };
+        let host = |(name, asked)| HostUse {
+            asked_by_all: state.asked.get(&name).copied().unwrap_or_default(),
+            node: node_of(&name),
+            name,
+            asked,
+        };
+        found.into_iter().map(host).collect()
     }
 
     /// Objects of a namespace that have no owner, by key (ENG-198). Cluster-scoped ones with an empty name.

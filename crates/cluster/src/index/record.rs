@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 use tiphys_object::Object;
+use tiphys_object::host::Host;
 
 /// Number of an interned kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -163,6 +164,8 @@ pub struct Derived {
     pub health: Option<(SmolStr, String)>,
     /// What else its node in the resource tree shows, as the deriving function writes it.
     pub node: Option<Box<str>>,
+    /// What a Pod or a node says about a node.
+    pub host: Option<Box<Host>>,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
+use tiphys_object::host::{Amounts, Host};
 use tiphys_object::{GroupKind, Gvk, Metadata, Object, ResourceKey, TextMap};
 use tokio::time::Instant;
 
@@ -116,6 +117,8 @@ pub(super) struct State {
     pub(super) unreadable: BTreeSet<Slot>,
     /// Namespaces of which also those objects are told that concern no application.
     pub(super) observed: HashSet<NamespaceId>,
+    /// What the Pods of each node ask for, by its name.
+    pub(super) asked: HashMap<SmolStr, Amounts>,
     pub(super) claims: Claims,
     pub(super) derive: Derive,
     /// Grows when unchanged objects have to be read again.
@@ -137,6 +140,7 @@ impl State {
             observed: HashSet::new(),
             kept_order: VecDeque::new(),
             kept_max: KEPT_MAX,
+            asked: HashMap::new(),
             claims,
             derive,
             rules: 0,
@@ -319,8 +323,21 @@ impl State {
     }
 
     fn put(&mut self, slot: &Slot, record: Record) {
-        if let Some(store) = self.kinds.get_mut(slot.kind.0 as usize) {
-            store.objects.insert((slot.namespace, slot.name.clone()), record);
+        self.count(record.derived(), i64::saturating_add);
+        let Some(store) = self.kinds.get_mut(slot.kind.0 as usize) else { return };
+        let former = store.objects.insert((slot.namespace, slot.name.clone()), record);
+        self.count(former.as_ref().and_then(Record::derived), i64::saturating_sub);
+    }
+
+    /// Keeps the sums of what Pods ask of each node, so that nobody adds up all Pods of a cluster (ENG-203).
+    fn count(&mut self, derived: Option<&Arc<Derived>>, change: fn(i64, i64) -> i64) {
+        let Some(Host::Guest { node, asks }) = derived.and_then(|derived| derived.host.as_deref()) else {
+            return;
+        };
+        let sum = self.asked.entry(node.clone()).or_default();
+        *sum = sum.with(*asks, change);
+        if *sum == Amounts::default() {
+            self.asked.remove(node);
         }
     }
 
@@ -415,7 +432,7 @@ impl State {
         let may_claim = self.claims.may_claim(metadata);
         let is_owned = metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
         let is_crd = kind.group == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition";
-        let may_have_node = !owners.is_empty() && !is_nodeless(kind);
+        let may_have_node = is_about_hosts(kind) || (!owners.is_empty() && !is_nodeless(kind));
         let is_kept = !self.kept.is_empty() && self.kept.contains(slot);
         if !(may_claim || is_crd || may_have_node || is_kept) {
             return None;
@@ -437,7 +454,9 @@ impl State {
         if may_have_node {
             let derived = match node_value(raw, form, &gvk) {
                 Ok(value) => (self.derive)(&value),
-                Err(error) => Derived { health: Some(("Unknown".into(), error.to_string())), node: None },
+                Err(error) => {
+                    Derived { health: Some(("Unknown".into(), error.to_string())), ..Derived::default() }
+                }
             };
             extra.derived = (derived != Derived::default()).then(|| Arc::new(derived));
         }
@@ -456,7 +475,8 @@ impl State {
         let key = self.key(slot);
         self.unlink(slot);
         if let Some(store) = self.kinds.get_mut(slot.kind.0 as usize) {
-            store.objects.remove(&(slot.namespace, slot.name.clone()));
+            let former = store.objects.remove(&(slot.namespace, slot.name.clone()));
+            self.count(former.as_ref().and_then(Record::derived), i64::saturating_sub);
         }
         if applications.is_empty() {
             return self.stranger(slot, true, true);
@@ -608,6 +628,11 @@ fn parents(record: &Record, slot: &Slot) -> Vec<Parent> {
         }
     };
     record.owners.iter().map(parent).collect()
+}
+
+/// Kinds that are looked into whoever they belong to: all Pods on a node count (ENG-203).
+fn is_about_hosts(kind: &GroupKind) -> bool {
+    kind.group.is_empty() && matches!(kind.kind.as_str(), "Pod" | "Node")
 }
 
 /// Kinds whose node in a tree has neither health nor details, though they have owners.

@@ -147,5 +147,8 @@ fn claims() -> Claims {
 }
 
 fn derive(object: &Value) -> Derived {
-    Derived { health: Some((object["kind"].as_str().unwrap_or("?").into(), String::new())), node: None }
+    Derived {
+        health: Some((object["kind"].as_str().unwrap_or("?").into(), String::new())),
+        ..Derived::default()
+    }
 }

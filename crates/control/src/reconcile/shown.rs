@@ -19,6 +19,7 @@ use tiphys_engine::mask::SecretMask;
 use tiphys_engine::tracking::Neighbours as _;
 use tiphys_engine::tree::{self, NodeInfo};
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
+use tiphys_object::host::{Amounts, HostUse};
 use tiphys_object::{Gvk, Object, ResourceKey};
 use tiphys_policy::project::monitors_orphans;
 
@@ -319,6 +320,10 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
     if !orphaned.is_empty() {
         shown.insert("orphanedNodes".to_owned(), orphaned.into());
     }
+    let hosts = index.hosts(&roots);
+    if !hosts.is_empty() {
+        shown.insert("hosts".to_owned(), hosts.iter().map(shown_host).collect());
+    }
     Ok(Value::Object(shown))
 }
 
@@ -394,6 +399,21 @@ fn shown_node(
         }
         members.insert("health".to_owned(), health.into());
     }
+    Value::Object(members)
+}
+
+/// A node with Pods of an application: what it has, and who asks how much of it (ENG-203).
+fn shown_host(host: &HostUse) -> Value {
+    let (has, shown) = host.node.as_ref().map_or((Amounts::default(), "{}"), |(has, shown)| (*has, shown));
+    let others = host.asked_by_all.with(host.asked, i64::saturating_sub);
+    let resources = has.named().into_iter().zip(host.asked.named()).zip(others.named());
+    let resources = resources.filter(|(((_, capacity), _), _)| *capacity > 0).map(|(((name, capacity), (_, app)), (_, neighbors))| {
+        json!({"resourceName": name, "capacity": capacity, "requestedByApp": app, "requestedByNeighbors": neighbors.max(0)})
+    });
+    // It was written as an object.
+    let mut members: Map<String, Value> = serde_json::from_str(shown).unwrap_or_default();
+    members.insert("name".to_owned(), host.name.as_str().into());
+    members.insert("resourcesInfo".to_owned(), resources.collect());
     Value::Object(members)
 }
 

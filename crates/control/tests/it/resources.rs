@@ -270,6 +270,8 @@ async fn eng_199_descendants_say_what_they_are_and_which_images_they_run() {
     assert_eq!(names, ["Status Reason", "Node", "Containers"], "{shown}");
     assert_eq!(shown["networkingInfo"]["labels"]["job-name"], "worker", "{shown}");
     assert_eq!(shown["images"], json!(["c:1"]), "{shown}");
+    let tree = world.controller().resource_tree("argocd", "shop").await.unwrap();
+    assert!(tree.get("hosts").is_none(), "a Pod that has ended asks nothing of its node: {tree}");
     // Another image than that of the template, as webhooks add containers.
     let at = format!("/api/v1/namespaces/default/pods/{}", shown["name"].as_str().unwrap());
     let mut object = world.get(&at);

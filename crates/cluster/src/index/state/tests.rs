@@ -8,6 +8,10 @@ fn state() -> (State, KindId) {
     let derive = |value: &serde_json::Value| Derived {
         health: value["status"]["phase"].as_str().map(|phase| (phase.into(), String::new())),
         node: None,
+        host: value["spec"]["nodeName"].as_str().map(|node| {
+            let asks = Amounts { cpu: value["spec"]["cpu"].as_i64().unwrap_or(0), ..Amounts::default() };
+            Box::new(Host::Guest { node: node.into(), asks })
+        }),
     };
     let mut state = State::new(claims, Arc::new(derive));
     let kind = watched(&mut state, "", "ConfigMap");
@@ -106,6 +110,30 @@ fn eng_30_the_owner_decides_whatever_came_first() {
     upsert(&mut state, deployments, &object("d", "1", "app"));
     let change = upsert(&mut state, pods, &owned("p", "ReplicaSet", "r", "Failed")).unwrap();
     assert!(change.applications.contains("app") && change.health_changed && !change.is_managed);
+}
+
+/// ENG-203: what Pods ask of their nodes is added up as they come, change and go, whoever they belong to.
+#[test]
+fn eng_203_what_a_node_is_asked_for_follows_its_pods() {
+    let (mut state, _) = state();
+    let pods = watched(&mut state, "", "Pod");
+    let pod = |name: &str, version: &str, node: &str, cpu: i64| {
+        let mut pod = object(name, version, "");
+        pod["spec"] = json!({"nodeName": node, "cpu": cpu});
+        pod
+    };
+    let cpu = |state: &State, node: &str| state.asked.get(node).map(|sum| sum.cpu);
+    upsert(&mut state, pods, &pod("a", "1", "n1", 100));
+    upsert(&mut state, pods, &pod("b", "2", "n1", 200));
+    upsert(&mut state, pods, &pod("c", "3", "n2", 50));
+    assert_eq!((cpu(&state, "n1"), cpu(&state, "n2")), (Some(300), Some(50)));
+    upsert(&mut state, pods, &pod("a", "4", "n2", 70));
+    assert_eq!((cpu(&state, "n1"), cpu(&state, "n2")), (Some(200), Some(120)));
+    for name in ["a", "b", "c"] {
+        let slot = state.intern_slot(&ResourceKey::new("", "Pod", "n", name));
+        state.remove(&slot);
+    }
+    assert!(state.asked.is_empty(), "{:?}", state.asked);
 }
 
 #[test]
