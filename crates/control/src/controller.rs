@@ -14,7 +14,7 @@ use tiphys_cluster::{
 };
 use tiphys_engine::actions::Action;
 use tiphys_lifecycle::refresh::Level;
-use tiphys_lifecycle::webhook::{Push, SetEvent};
+use tiphys_lifecycle::webhook::{Push, SetEvent, TagPush};
 use tiphys_object::{Gvk, Object, ResourceKey};
 use tiphys_service::cluster::Watched;
 use tiphys_source::Sources;
@@ -392,6 +392,22 @@ impl Controller {
             context.hydrations.pushed(key);
         }
         context.pushes.add(found.references);
+        found.applications.len()
+    }
+
+    /// A tag in a registry: asks those that follow it to compare anew, and to hydrate (API-208, API-209). Returns how many.
+    pub fn tagged(&self, tag: &TagPush) -> usize {
+        let context = &self.context;
+        let found = context.store.tagged(tag);
+        for url in &found.repositories {
+            context.sources.invalidate(url);
+            context.metrics.delivered(url);
+        }
+        for key in &found.applications {
+            // What a registry said of its tags before is not asked.
+            context.request(key, Level::ForceLatest, Priority::Urgent);
+            context.hydrations.pushed(key);
+        }
         found.applications.len()
     }
 

@@ -183,6 +183,12 @@ async fn receive(state: State<Arc<Shared>>, method: Method, headers: HeaderMap, 
             tracing::info!(provider, revision = %printable::line(&push.revision), concerned, "push received");
             StatusCode::OK.into_response()
         }
+        Delivery::Tag(tag) => {
+            let concerned = controller.tagged(&tag);
+            let provider = provider.map_or("", webhook::Provider::name);
+            tracing::info!(provider, tag = %printable::line(&tag.tag), concerned, "tag received");
+            StatusCode::OK.into_response()
+        }
         Delivery::Ignored => StatusCode::OK.into_response(),
         // Nothing for Applications, and something that sets understand.
         Delivery::Refused { .. } if is_for_sets => StatusCode::OK.into_response(),

@@ -20,7 +20,7 @@ use tiphys_api::codes::OperationPhase;
 use tiphys_api::names::annotation;
 use tiphys_engine::tracking::{Previous, Reading, Readings, TrackingMethod, TrackingSettings};
 use tiphys_lifecycle::hydration::group::GroupKey;
-use tiphys_lifecycle::webhook::Push;
+use tiphys_lifecycle::webhook::{Push, TagPush};
 use tiphys_object::{Object, is_news};
 use tokio::sync::Notify;
 
@@ -405,6 +405,15 @@ impl AppStore {
     /// Whom a push concerns; the references it moved are noted as moved at this time.
     pub(crate) fn pushed(&self, push: &Push, at: Timestamp) -> Pushed {
         self.state.write().by_reference.pushed(push, at)
+    }
+
+    /// Whom a tag in a registry concerns (API-209).
+    pub(crate) fn tagged(&self, tag: &TagPush) -> Pushed {
+        let mut found = self.state.read().by_reference.below(tag);
+        // Each is read on its own: reading thousands takes longer than anybody should wait for the lock.
+        let app = |key: &AppKey| self.get(key).and_then(|entry| entry.parse().ok());
+        found.applications.retain(|key| app(key).is_some_and(|app| tag.concerns(&app)));
+        found
     }
 
     /// Those that follow a reference by directory and have one of these files in theirs; all of them when the files

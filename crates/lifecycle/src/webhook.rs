@@ -1,11 +1,12 @@
 //! Push webhooks: what was pushed, and which applications it concerns (API section 7).
 //!
-//! GitHub-shaped payloads (GitHub, Gitea, Gogs and everything that imitates them), GitLab, Bitbucket and Azure DevOps
-//! pushes are read; those of registries are not.
+//! GitHub-shaped payloads (GitHub, Gitea, Gogs and everything that imitates them), pushes of GitLab, Bitbucket and Azure
+//! DevOps, and tags of registries are read.
 //! Everything here is pure: the shell passes headers and bytes and gets a push or an answer.
 
 mod others;
 mod payload;
+mod registry;
 mod sets;
 
 use tiphys_api::Application;
@@ -16,6 +17,7 @@ use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
 use others::Read;
 use payload::Payload;
+pub use registry::TagPush;
 pub use sets::{PullRequestEvent, SetDelivery, SetEvent, host_of, receive_for_sets, set_body_bytes_max};
 
 /// A push to a repository.
@@ -40,6 +42,8 @@ pub struct Push {
 pub enum Delivery {
     /// A push to act on.
     Push(Push),
+    /// A tag in a registry to act on.
+    Tag(TagPush),
     /// Accepted, nothing to do.
     Ignored,
     /// Refused.
@@ -66,18 +70,23 @@ pub enum Provider {
     BitbucketCloud,
     /// Bitbucket Server, and Data Center.
     BitbucketServer,
+    /// The registry of GitHub.
+    Ghcr,
+    /// Harbor.
+    Harbor,
 }
 
 impl Provider {
     /// Key of its secret in `argocd-secret`.
     fn secret_key(self) -> &'static str {
         match self {
-            Self::GitHub => "webhook.github.secret",
+            Self::GitHub | Self::Ghcr => "webhook.github.secret",
             Self::Gogs => "webhook.gogs.secret",
             Self::GitLab => "webhook.gitlab.secret",
             Self::AzureDevOps => sets::AZURE_USER,
             Self::BitbucketCloud => "webhook.bitbucket.uuid",
             Self::BitbucketServer => "webhook.bitbucketserver.secret",
+            Self::Harbor => HARBOR_SECRET,
         }
     }
 
@@ -98,11 +107,17 @@ impl Provider {
             Self::AzureDevOps => "azuredevops",
             Self::BitbucketCloud => "bitbucket",
             Self::BitbucketServer => "bitbucketserver",
+            Self::Ghcr => "ghcr",
+            Self::Harbor => "harbor",
         }
     }
 
-    /// Picks the provider by its header (API-195).
-    fn detect<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+    /// Picks the provider by its header (API-195). Harbor has none of its own: its secret says who it is.
+    fn detect<'a>(header: impl Fn(&str) -> Option<&'a str>, secret: impl Fn(&str) -> String) -> Option<Self> {
+        let is_harbor = || {
+            let own = secret(HARBOR_SECRET);
+            !own.is_empty() && same_secret(header("authorization").unwrap_or(""), &own)
+        };
         if header(sets::AZURE_HEADER).is_some() {
             Some(Self::AzureDevOps)
         } else if header("x-gogs-event").is_some() {
@@ -115,8 +130,10 @@ impl Provider {
             Some(Self::BitbucketCloud)
         } else if header("x-event-key").is_some() {
             Some(Self::BitbucketServer)
+        } else if header("x-github-event").is_some() {
+            Some(Self::Ghcr)
         } else {
-            None
+            is_harbor().then_some(Self::Harbor)
         }
     }
 }
@@ -131,8 +148,10 @@ const SECRET_KEYS: [&str; 8] = [
     "webhook.bitbucketserver.secret",
     "webhook.azuredevops.username",
     "webhook.azuredevops.password",
-    "webhook.harbor.secret",
+    HARBOR_SECRET,
 ];
+/// Key of the secret of Harbor.
+const HARBOR_SECRET: &str = "webhook.harbor.secret";
 /// Key of `argocd-cm` that accepts senders without a secret beside others that have one.
 pub const ALLOW_WITHOUT_SECRET: &str = "webhook.allowProvidersWithoutSecret";
 /// What a Bitbucket Server asks when somebody tries a webhook out.
@@ -171,15 +190,19 @@ pub fn body_bytes_max<'a>(
 ) -> usize {
     let all = megabytes(megabytes_max).saturating_mul(MEGABYTE);
     let few = all.min(UNVERIFIED_BYTES_MAX);
-    let Some(provider) = Provider::detect(&header) else { return few };
+    let Some(provider) = Provider::detect(&header, &secret) else { return few };
     let own = provider.own_secret(&secret);
     let may_be_proven = !own.is_empty()
         && match provider {
             Provider::GitLab => same_secret(header("x-gitlab-token").unwrap_or(""), &own),
             Provider::AzureDevOps => sets::is_azure_user(&header, &secret),
             Provider::BitbucketCloud => same_secret(header("x-hook-uuid").unwrap_or(""), &own),
-            Provider::GitHub | Provider::Gogs | Provider::BitbucketServer => signature(provider, &header)
-                .is_some_and(|text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())),
+            // It would not be it otherwise.
+            Provider::Harbor => true,
+            Provider::GitHub | Provider::Ghcr | Provider::Gogs | Provider::BitbucketServer => {
+                signature(provider, &header)
+                    .is_some_and(|text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            }
         };
     if may_be_proven { all } else { few }
 }
@@ -191,7 +214,7 @@ where
     S: Fn(&str) -> String,
 {
     let refuse = |status: u16, body: String| Delivery::Refused { status, body };
-    let provider = Provider::detect(&request.header);
+    let provider = Provider::detect(&request.header, &request.secret);
     if request.method != "POST" {
         return (provider, refuse(405, FAILED.to_owned()));
     }
@@ -225,16 +248,26 @@ where
         return (provider, delivery);
     }
     let verify = |signature: &str| verify(secret.as_bytes(), request.body, signature);
+    let is_ghcr = sender == Provider::Ghcr;
+    if is_ghcr && !secret.is_empty() && !signature(sender, &request.header).is_some_and(verify) {
+        return (provider, refuse(401, "Unauthorized".to_owned()));
+    }
+    if is_ghcr || sender == Provider::Harbor {
+        let found = if is_ghcr { registry::ghcr(request.body) } else { registry::harbor(request.body) };
+        return (provider, found.unwrap_or_else(|| refuse(400, FAILED.to_owned())));
+    }
     (provider, read(sender, &request.header, request.body, &secret, verify))
 }
 
 /// The signature over the body, where a provider sends one.
 fn signature<'a>(provider: Provider, header: impl Fn(&str) -> Option<&'a str>) -> Option<&'a str> {
     match provider {
-        Provider::GitHub => header("x-hub-signature-256").and_then(|text| text.strip_prefix("sha256=")),
+        Provider::GitHub | Provider::Ghcr => {
+            header("x-hub-signature-256").and_then(|text| text.strip_prefix("sha256="))
+        }
         Provider::Gogs => header("x-gogs-signature"),
         Provider::BitbucketServer => header("x-hub-signature").and_then(|text| text.strip_prefix("sha256=")),
-        Provider::GitLab | Provider::AzureDevOps | Provider::BitbucketCloud => None,
+        Provider::GitLab | Provider::AzureDevOps | Provider::BitbucketCloud | Provider::Harbor => None,
     }
 }
 
@@ -255,8 +288,8 @@ fn read<'a>(
         Provider::Gogs => header("x-gogs-event"),
         Provider::GitLab => header("x-gitlab-event"),
         Provider::BitbucketCloud | Provider::BitbucketServer => header("x-event-key"),
-        // Its event stands in its body.
-        Provider::AzureDevOps => None,
+        // Their events stand in their bodies.
+        Provider::AzureDevOps | Provider::Ghcr | Provider::Harbor => None,
     }
     .unwrap_or("");
     if provider == Provider::GitLab && !same_secret(header("x-gitlab-token").unwrap_or(""), secret) {
@@ -275,7 +308,9 @@ fn read<'a>(
         Provider::GitLab => matches!(event, "Push Hook" | "Tag Push Hook" | "System Hook"),
         Provider::BitbucketCloud if event == "repo:push" => true,
         Provider::BitbucketServer if event == "repo:refs_changed" => true,
-        Provider::BitbucketCloud | Provider::BitbucketServer | Provider::AzureDevOps => return refuse(),
+        Provider::BitbucketCloud | Provider::BitbucketServer => return refuse(),
+        // Read elsewhere.
+        Provider::AzureDevOps | Provider::Ghcr | Provider::Harbor => return refuse(),
     };
     if provider == Provider::BitbucketCloud
         && !secret.is_empty()

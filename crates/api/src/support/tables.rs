@@ -718,12 +718,7 @@ pub(super) const SECRET: &[Entry] = &[
     entry("webhook.bitbucketserver.secret", Honoured, "", ""),
     entry("webhook.azuredevops.username", Honoured, "", ""),
     entry("webhook.azuredevops.password", Honoured, "", ""),
-    entry(
-        "webhook.harbor.secret",
-        Reported,
-        "",
-        "deliveries of this sender are not read yet; the poll finds their pushes",
-    ),
+    entry("webhook.harbor.secret", Honoured, "", ""),
 ];
 
 /// Keys of the Secrets of repositories.

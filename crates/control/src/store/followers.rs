@@ -9,7 +9,9 @@ use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::annotation;
 use tiphys_go::steps::Steps;
-use tiphys_lifecycle::webhook::{Push, STEPS_MAX, repository_matches, revision_matches, source_paths};
+use tiphys_lifecycle::webhook::{
+    Push, STEPS_MAX, TagPush, repository_matches, revision_matches, source_paths,
+};
 use tiphys_render::TreePath;
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
@@ -180,6 +182,19 @@ impl ByReference {
             }
         }
         found.applications.extend(found.hydrated.iter().cloned());
+        found
+    }
+
+    /// Everybody with a source in the repository of an artifact, or in one that it is a chart of.
+    pub(crate) fn below(&self, tag: &TagPush) -> Pushed {
+        let (unknown, mut found) = (ChangedFiles::new(&[]), Pushed::default());
+        let all = self.repositories.iter().chain(&self.dry);
+        for (url, references) in all.filter(|(url, _)| tag.is_at_or_below(url)) {
+            found.repositories.insert(url.clone());
+            for followers in references.values() {
+                followers.concerned(&unknown, &mut Steps::new(PATTERN_STEPS_MAX), &mut found.applications);
+            }
+        }
         found
     }
 

@@ -119,6 +119,21 @@ fn pushed(store: &AppStore, web_url: &str, files: &[&str]) -> (usize, Vec<String
     (found.repositories.len(), found.applications.iter().map(ToString::to_string).collect())
 }
 
+/// API-209: a tag of a chart concerns whoever follows its versions, and nobody with another chart of the registry.
+#[test]
+fn api_209_a_tag_concerns_those_that_follow_it() {
+    let store = AppStore::new(&tracking(&[]));
+    let source = json!({"repoURL": "oci://ghcr.io/acme/charts", "chart": "web", "targetRevision": "1.x"});
+    upsert(&store, object(1, |v| v["spec"]["source"] = source));
+    let tagged = |artifact: &str, tag: &str| {
+        let found = store.tagged(&TagPush { artifact: artifact.to_owned(), tag: tag.to_owned() });
+        found.applications.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(tagged("ghcr.io/acme/charts/web", "1.4.0"), ["argocd/a"]);
+    assert!(tagged("ghcr.io/acme/charts/web", "2.0.0").is_empty());
+    assert!(tagged("ghcr.io/acme/charts/api", "1.4.0").is_empty());
+}
+
 #[test]
 fn sty_102_look_ups_follow_renames_of_sources() {
     let store = AppStore::new(&tracking(&[]));

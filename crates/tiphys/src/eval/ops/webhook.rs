@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
-use tiphys_lifecycle::webhook::{self, Concern, Delivery, Provider, Push};
+use tiphys_lifecycle::webhook::{self, Concern, Delivery, Provider, Push, TagPush};
 use tiphys_policy::project::namespace_enabled;
 
 /// The rows of this area.
@@ -77,6 +77,7 @@ fn deliver(input: &mut Input) -> Result<Value, Fault> {
     let nobody = Concerned::default;
     let (status, body, found) = match delivery {
         Delivery::Push(push) => (200, String::new(), concerned(input, &push)?),
+        Delivery::Tag(tag) => (200, String::new(), followers(input, &tag)?),
         Delivery::Ignored => (200, String::new(), nobody()),
         Delivery::Refused { status, body } => (status, body, nobody()),
     };
@@ -106,21 +107,38 @@ struct Concerned {
 }
 
 fn concerned(input: &Input, push: &Push) -> Result<Concerned, Fault> {
-    let (settings, control_plane) = (world::settings(input), input.text("controlPlaneNamespace"));
     let mut found = Concerned::default();
+    for (name, application) in applications(input)? {
+        if webhook::hydrates(push, &application) {
+            found.hydrated.insert(name.clone());
+        }
+        if webhook::concern(push, &application) == Concern::Files {
+            found.refreshed.insert(name);
+        }
+    }
+    Ok(found)
+}
+
+/// Those that follow a tag are always looked at for both (API-208).
+fn followers(input: &Input, tag: &TagPush) -> Result<Concerned, Fault> {
+    let all = applications(input)?.into_iter();
+    let refreshed: BTreeSet<String> =
+        all.filter(|(_, application)| tag.concerns(application)).map(|(name, _)| name).collect();
+    Ok(Concerned { hydrated: refreshed.clone(), refreshed })
+}
+
+/// The applications in namespaces that are worked on, by name.
+fn applications(input: &Input) -> Result<Vec<(String, Application)>, Fault> {
+    let (settings, control_plane) = (world::settings(input), input.text("controlPlaneNamespace"));
+    let mut found = Vec::new();
     for (index, given) in input.list("applications").iter().enumerate() {
         let application: Application = world::typed(&format!("applications[{index}]"), given.clone())?;
         let namespace = match application.metadata.namespace.as_str() {
             "" => control_plane,
             own => own,
         };
-        let is_ours = namespace_enabled(&settings, namespace, control_plane);
-        let name = format!("{namespace}/{}", application.metadata.name);
-        if is_ours && webhook::hydrates(push, &application) {
-            found.hydrated.insert(name.clone());
-        }
-        if is_ours && webhook::concern(push, &application) == Concern::Files {
-            found.refreshed.insert(name);
+        if namespace_enabled(&settings, namespace, control_plane) {
+            found.push((format!("{namespace}/{}", application.metadata.name), application));
         }
     }
     Ok(found)
