@@ -676,7 +676,7 @@ mod tests {
         });
         match delivery {
             Delivery::Refused { status, .. } => status,
-            Delivery::Push(_) | Delivery::Ignored => 200,
+            Delivery::Push(_) | Delivery::Tag(_) | Delivery::Ignored => 200,
         }
     }
 

@@ -197,7 +197,7 @@ mod tests {
     fn status(headers: &[(&str, &str)], secrets: &[(&str, &str)], body: &[u8]) -> u16 {
         match deliver(headers, secrets, body).1 {
             Delivery::Refused { status, .. } => status,
-            Delivery::Push(_) => 200,
+            Delivery::Push(_) | Delivery::Tag(_) => 200,
             Delivery::Ignored => 204,
         }
     }
