@@ -275,7 +275,8 @@ mod tests {
         };
         for (url, chart, target) in [
             ("oci://ghcr.io/acme/charts/web", "", "1.2.3"),
-            ("ghcr.io/acme/charts/", "web", "1.x"),
+            ("ghcr.io/acme/charts/web/", "", "1.2.x"),
+            ("ghcr.io/acme/charts", "web", "1.x"),
             ("oci://GHCR.io/Acme/charts", "web", ">=1.0 <2.0"),
         ] {
             assert!(
