@@ -61,9 +61,9 @@ fn plain(address: &str) -> String {
 /// A package of GitHub; `None` of what is no payload.
 pub(super) fn ghcr(body: &[u8]) -> Option<Delivery> {
     let Event { action, package } = serde_json::from_slice::<Event>(body).ok()?;
-    let tag = package.package_version.container_metadata.tag.name;
+    let tag = package.version.container_metadata.tag.name;
     let is_tag = action == "published"
-        && package.package_type.eq_ignore_ascii_case("container")
+        && package.r#type.eq_ignore_ascii_case("container")
         && ![&tag, &package.owner.login, &package.name].into_iter().any(String::is_empty);
     let push = || TagPush::new(GHCR, &format!("{}/{}", package.owner.login, package.name), tag);
     Some(if is_tag { Delivery::Tag(push()) } else { Delivery::Ignored })
@@ -104,12 +104,12 @@ struct Event {
 struct Package {
     #[serde(deserialize_with = "text")]
     name: String,
-    #[serde(deserialize_with = "text")]
-    package_type: String,
+    #[serde(rename = "package_type", deserialize_with = "text")]
+    r#type: String,
     #[serde(deserialize_with = "or_nothing")]
     owner: Owner,
-    #[serde(deserialize_with = "or_nothing")]
-    package_version: Version,
+    #[serde(rename = "package_version", deserialize_with = "or_nothing")]
+    version: Version,
 }
 
 #[derive(Deserialize, Default)]
