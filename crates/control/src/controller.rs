@@ -380,10 +380,7 @@ impl Controller {
     pub fn pushed(&self, push: &Push) -> usize {
         let context = &self.context;
         let found = context.store.pushed(push, context.clock.now());
-        for url in &found.repositories {
-            context.sources.invalidate(url);
-            context.metrics.delivered(url);
-        }
+        self.delivered(&found.repositories);
         for key in &found.applications {
             // The listing was invalidated above; the first application lists again, the others share.
             context.request(key, Level::Latest, Priority::Urgent);
@@ -395,14 +392,19 @@ impl Controller {
         found.applications.len()
     }
 
+    /// What was known of these repositories is old.
+    fn delivered<'a>(&self, repositories: impl IntoIterator<Item = &'a SmolStr>) {
+        for url in repositories {
+            self.context.sources.invalidate(url);
+            self.context.metrics.delivered(url);
+        }
+    }
+
     /// A tag in a registry: asks those that follow it to compare anew, and to hydrate (API-208, API-209). Returns how many.
     pub fn tagged(&self, tag: &TagPush) -> usize {
         let context = &self.context;
         let found = context.store.tagged(tag);
-        for url in &found.repositories {
-            context.sources.invalidate(url);
-            context.metrics.delivered(url);
-        }
+        self.delivered(&found.repositories);
         for key in &found.applications {
             // What a registry said of its tags before is not asked.
             context.request(key, Level::ForceLatest, Priority::Urgent);

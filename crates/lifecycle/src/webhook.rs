@@ -146,8 +146,8 @@ const SECRET_KEYS: [&str; 8] = [
     "webhook.gogs.secret",
     "webhook.bitbucket.uuid",
     "webhook.bitbucketserver.secret",
-    "webhook.azuredevops.username",
-    "webhook.azuredevops.password",
+    sets::AZURE_USER,
+    sets::AZURE_PASSWORD,
     HARBOR_SECRET,
 ];
 /// Key of the secret of Harbor.
@@ -554,6 +554,30 @@ fn strip_port(text: &str) -> &str {
             if end == 0 { text } else { rest.get(end..).unwrap_or("") }
         }
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod support {
+    use super::*;
+
+    /// What becomes of a delivery by POST, with these headers and with these secrets set.
+    pub(super) fn deliver(
+        headers: &[(&str, &str)],
+        secrets: &[(&str, &str)],
+        body: &[u8],
+    ) -> (Option<Provider>, Delivery) {
+        let find = |list: &[(&str, &str)], name: &str| {
+            list.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        receive(&Request {
+            method: "POST",
+            header: |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value),
+            body,
+            secret: |key: &str| find(secrets, key).unwrap_or_default(),
+            megabytes_max: None,
+            allow_without_secret: false,
+        })
     }
 }
 

@@ -161,31 +161,14 @@ mod tests {
     use base64::Engine as _;
     use serde_json::{Value, json};
 
-    use super::super::{Provider, Request, receive, repository_matches, verify};
+    use super::super::support::deliver;
+    use super::super::{repository_matches, verify};
     use super::*;
 
     const BB: &str = "webhook.bitbucket.uuid";
     const BBS: &str = "webhook.bitbucketserver.secret";
     const AZURE: [(&str, &str); 2] =
         [("webhook.azuredevops.username", "u"), ("webhook.azuredevops.password", "p")];
-
-    fn deliver(
-        headers: &[(&str, &str)],
-        secrets: &[(&str, &str)],
-        body: &[u8],
-    ) -> (Option<Provider>, Delivery) {
-        let find = |list: &[(&str, &str)], name: &str| {
-            list.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-        };
-        receive(&Request {
-            method: "POST",
-            header: |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value),
-            body,
-            secret: |key: &str| find(secrets, key).unwrap_or_default(),
-            megabytes_max: None,
-            allow_without_secret: false,
-        })
-    }
 
     fn push(headers: &[(&str, &str)], secrets: &[(&str, &str)], body: &Value) -> Option<Push> {
         match deliver(headers, secrets, body.to_string().as_bytes()).1 {

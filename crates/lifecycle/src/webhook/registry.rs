@@ -182,7 +182,7 @@ struct HarborRepository {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::{Provider, Request, hmac_sha256, receive};
+    use super::super::{Provider, hmac_sha256};
     use super::*;
 
     fn deliver(
@@ -190,17 +190,7 @@ mod tests {
         secrets: &[(&str, &str)],
         body: &Value,
     ) -> (Option<Provider>, Delivery) {
-        let find = |list: &[(&str, &str)], name: &str| {
-            list.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-        };
-        receive(&Request {
-            method: "POST",
-            header: |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value),
-            body: body.to_string().as_bytes(),
-            secret: |key: &str| find(secrets, key).unwrap_or_default(),
-            megabytes_max: None,
-            allow_without_secret: false,
-        })
+        super::super::support::deliver(headers, secrets, body.to_string().as_bytes())
     }
 
     fn tag(artifact: &str, tag: &str) -> Delivery {
