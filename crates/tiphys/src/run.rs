@@ -363,7 +363,7 @@ fn serve_http(listener: TcpListener, endpoints: &Endpoints) -> tokio::task::Join
 /// A workload of the reference that is there and not scaled to 0.
 async fn running(writer: &Writer, kind: &str, namespace: &str, name: &str) -> anyhow::Result<Option<Value>> {
     let found = writer.get(&Target::new(Gvk::new("apps", "v1", kind), namespace, name)).await?;
-    let value = found.and_then(|object| object.to_value().ok());
+    let value = found.map(|object| object.to_value()).transpose()?;
     Ok(value.filter(|value| value.pointer("/spec/replicas").and_then(Value::as_i64) != Some(0)))
 }
 
