@@ -46,7 +46,7 @@ pub use contexts::{KubeContext, contexts};
 pub use fence::Fence;
 pub use plugin::PluginPolicy;
 
-pub(crate) use call::{Answer, Call, encode, status_error};
+pub(crate) use call::{Answer, Call, INITIALIZING_LOOKS, INITIALIZING_WAIT, encode, status_error};
 
 /// Time between two HTTP/2 pings, which find dead connections under silent watches.
 const PING_INTERVAL: Duration = Duration::from_secs(30);

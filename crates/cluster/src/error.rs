@@ -124,6 +124,13 @@ impl ApiError {
         self.code() == 409 && self.reason() == "AlreadyExists"
     }
 
+    /// The server has not loaded the objects of this kind yet: a definition that was made a moment ago, or a server that has
+    /// just started. It says so with 429, which is no sign of load here, and answers within a second or two.
+    pub fn is_initializing(&self) -> bool {
+        matches!(self, Self::Refused(refusal)
+            if refusal.code == 429 && refusal.message.contains("storage is (re)initializing"))
+    }
+
     /// The resource version asked for is no longer kept.
     pub fn is_gone(&self) -> bool {
         self.code() == 410

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::connection::{Call, Connection, status_error};
+use crate::connection::{Call, Connection, INITIALIZING_LOOKS, INITIALIZING_WAIT, status_error};
 use crate::error::ApiError;
 use parse::{EventHead, Head, Page, PageMetadata};
 
@@ -142,6 +142,8 @@ struct Follower<'a, S> {
     streaming: bool,
     doubted: bool,
     failures: u32,
+    /// Looks while the server loads the objects.
+    looks: u32,
 }
 
 /// Follows a source until cancelled.
@@ -156,6 +158,7 @@ pub(crate) async fn follow<S: Sink>(source: &Source, sink: &mut S, cancel: &Canc
         streaming: true,
         doubted: false,
         failures: 0,
+        looks: 0,
     };
     // Cancel-safe: a cancelled follower is dropped as a whole.
     tokio::select! {
@@ -176,7 +179,7 @@ impl<S: Sink> Follower<'_, S> {
             self.sink.flush().await;
             match result {
                 Ok(()) => {
-                    self.failures = 0;
+                    (self.failures, self.looks) = (0, 0);
                     if begun.elapsed() < SESSION_MIN {
                         tokio::time::sleep(self.spread(SESSION_MIN)).await;
                     }
@@ -184,6 +187,11 @@ impl<S: Sink> Follower<'_, S> {
                 Err(error) => {
                     self.failed(&error);
                     self.sink.flush().await;
+                    if error.is_initializing() && self.looks < INITIALIZING_LOOKS {
+                        self.looks += 1;
+                        tokio::time::sleep(self.spread(INITIALIZING_WAIT)).await;
+                        continue;
+                    }
                     let wait = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(8)).min(BACKOFF_MAX);
                     self.failures += 1;
                     // A gone version is repaired by listing, and waiting repairs nothing.

@@ -47,6 +47,19 @@ const STRANGER_DELAY: Duration = Duration::from_secs(2);
 /// Time until an application whose round ended unexpectedly gets another one.
 const PANIC_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
 
+/// Processors of one kind: each is a task, and more than these make nothing faster.
+const PROCESSORS_MAX: usize = 1_000;
+
+/// How many processors of a kind there are for a setting, which the log says when it is too large.
+pub(crate) fn processors(kind: &str, asked: usize) -> usize {
+    if asked > PROCESSORS_MAX {
+        tracing::warn!(
+            "controller.{kind}.processors is {asked}; {PROCESSORS_MAX} are started, the most there are"
+        );
+    }
+    asked.clamp(1, PROCESSORS_MAX)
+}
+
 /// What the role needs besides the control plane.
 pub(crate) struct Options {
     /// Directory of the git cache.
@@ -79,7 +92,7 @@ pub(crate) fn prepare(
     let sources = settings.sources(&world, surroundings, directories, observer)?;
     let workers = match options.workers {
         // So many may be busy with one cluster, and as many are there for all others (CTL-141).
-        0 => world.settings.controller().status_processors.max(1).saturating_mul(2),
+        0 => processors("status", world.settings.controller().status_processors).saturating_mul(2),
         workers => workers,
     };
     let (event_sender, event_receiver) = mpsc::channel(EVENTS_MAX);

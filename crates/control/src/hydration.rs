@@ -21,6 +21,7 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::app_key::AppKey;
+use crate::applications;
 use crate::context::Context;
 use crate::control_plane::ControlPlane;
 use crate::queue::{Measures, Priority, Queue};
@@ -78,7 +79,8 @@ pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) {
     if context.read_only {
         return;
     }
-    for _ in 0..context.world.load().settings.controller().hydration_processors.max(1) {
+    let processors = context.world.load().settings.controller().hydration_processors;
+    for _ in 0..applications::processors("hydration", processors) {
         plane.spawn_writing(work_checks(Arc::clone(context), plane.cancel.clone()));
         plane.spawn_writing(work_groups(Arc::clone(context), plane.cancel.clone()));
     }

@@ -25,7 +25,8 @@ use tiphys_render::jsonnet::Evaluator;
 use tiphys_render::needs::{Need, Outcome, Supplies};
 use tiphys_render::{
     Budget, Compared, Comparison, Entry, Inputs, KnownDirectory, Reason, RenderError, RenderRequest,
-    SourceType, Tree, TreeError, TreePath, WalkLimit, World as TemplateWorld, check_weight, render,
+    SourceType, Tree, TreeError, TreePath, WalkLimit, World as TemplateWorld, check_weight, command_lines,
+    render,
 };
 use tiphys_source::{Clock, Secret};
 use tokio::sync::Semaphore;
@@ -374,8 +375,8 @@ impl Renders {
         Ok(self.in_turn(key, priority, &Budget::default(), work).await?.0)
     }
 
-    /// The manifests of a source as one file, without the marks of the task's settings (CTL-110, TRK-81); or what it
-    /// lacks. Nothing is remembered, and nothing that is remembered is used.
+    /// The manifests of a source as one file, without the marks of the task's settings (CTL-110, TRK-81), and the commands
+    /// that make them; or what it lacks. Nothing is remembered, and nothing that is remembered is used.
     ///
     /// # Errors
     /// With the text users see.
@@ -384,7 +385,7 @@ impl Renders {
         tree: Arc<dyn Tree>,
         task: RenderTask,
         supplies: Arc<Supplies>,
-    ) -> Result<Outcome<String>, RenderFailure> {
+    ) -> Result<Outcome<Manifests>, RenderFailure> {
         let task = Arc::new(task);
         let work = self.work(tree, supplies, &task, render_manifests);
         Ok(self.in_turn(&task.key, task.priority, &task.budget, work).await?.0)
@@ -465,6 +466,14 @@ impl Renders {
             Ok(Ok(outcome)) => outcome,
         }
     }
+}
+
+/// The manifests of a source as one file.
+pub(crate) struct Manifests {
+    /// The file.
+    pub(crate) text: String,
+    /// The commands that make the same (RND-2).
+    pub(crate) commands: Vec<String>,
 }
 
 /// What metrics name the tool of a source.
@@ -618,7 +627,7 @@ fn render_manifests(
     inputs: &Inputs<'_>,
     task: &RenderTask,
     budget: &Budget,
-) -> Result<Outcome<String>, Failed> {
+) -> Result<Outcome<Manifests>, Failed> {
     let mut rendered = match render(&task.request, inputs, budget)? {
         Outcome::Done(rendered) => rendered,
         Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
@@ -627,7 +636,11 @@ fn render_manifests(
         task.tracking.unstamp(object);
     }
     let text = commit::manifests(&rendered.objects, MANIFESTS_BYTES_MAX);
-    text.map(Outcome::Done).map_err(|error| Failed::new(Why::Content, error))
+    let text = text.map_err(|error| Failed::new(Why::Content, error))?;
+    Ok(match command_lines(&task.request, rendered.source_type, inputs, budget)? {
+        Outcome::Done(commands) => Outcome::Done(Manifests { text, commands }),
+        Outcome::Needs(needs) => Outcome::Needs(needs),
+    })
 }
 
 /// Reads, stamps and packs manifests one after another.

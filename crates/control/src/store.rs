@@ -97,6 +97,7 @@ struct State {
     readings: Arc<Readings>,
     by_reference: ByReference,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
+    by_hydration: BTreeMap<GroupKey, BTreeSet<AppKey>>,
     by_set: Owners,
     /// Uids of applications whose end was written here, the oldest first: a late watch goes on
     /// telling of them (F3).
@@ -139,6 +140,7 @@ impl AppStore {
             readings: Arc::new(Readings::of(tracking)),
             by_reference: ByReference::default(),
             by_project: HashMap::new(),
+            by_hydration: BTreeMap::new(),
             by_set: Owners::default(),
             gone: VecDeque::new(),
             gone_uids: HashSet::new(),
@@ -448,11 +450,16 @@ impl AppStore {
 
     /// Applications whose manifests are committed together, sorted by key.
     pub(crate) fn hydrated_by(&self, group: &GroupKey) -> Vec<AppKey> {
+        self.state.read().by_hydration.get(group).into_iter().flatten().cloned().collect()
+    }
+
+    /// Applications whose manifests are committed to the branch of a group, from whatever repository they come.
+    pub(crate) fn hydrated_into_branch_of(&self, group: &GroupKey) -> Vec<AppKey> {
         let state = self.state.read();
-        let members = state.apps.iter().filter(|(_, entry)| entry.declared.hydration.as_ref() == Some(group));
-        let mut keys: Vec<AppKey> = members.map(|(key, _)| key.clone()).collect();
-        keys.sort_unstable();
-        keys
+        let into =
+            |other: &GroupKey| (&other.repository, &other.branch) == (&group.repository, &group.branch);
+        let groups = state.by_hydration.iter().filter(|(other, _)| into(other));
+        groups.flat_map(|(_, keys)| keys.iter().cloned()).collect()
     }
 
     /// Number of applications.
@@ -528,11 +535,23 @@ impl State {
     fn index(&mut self, key: &AppKey, app: &Application) {
         self.by_reference.add(key, app);
         self.by_project.entry(SmolStr::new(app.project())).or_default().insert(key.clone());
+        if let Some(hydrator) = &app.spec.source_hydrator {
+            self.by_hydration.entry(GroupKey::of(hydrator)).or_default().insert(key.clone());
+        }
     }
 
     fn unindex(&mut self, key: &AppKey, app: &Application) {
         self.by_reference.remove(key, app);
         remove_from(&mut self.by_project, app.project(), key);
+        if let Some(hydrator) = &app.spec.source_hydrator {
+            let group = GroupKey::of(hydrator);
+            if let Some(keys) = self.by_hydration.get_mut(&group) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_hydration.remove(&group);
+                }
+            }
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::app_key::AppKey;
 use crate::gate::{Gates, Shared};
 use crate::memory::{SourcesId, Targets};
 use crate::queue::Priority;
-use crate::rendering::{self, Held, RenderFailure, RenderTask, Renders};
+use crate::rendering::{self, Held, Manifests, RenderFailure, RenderTask, Renders};
 use crate::world::World;
 
 /// For whom targets are made, and how.
@@ -356,7 +356,7 @@ pub(crate) async fn manifests(
     sources: &Sources,
     renders: &Renders,
     gates: &Gates,
-) -> Result<String, TargetError> {
+) -> Result<Manifests, TargetError> {
     let planned =
         plan(request.sources, request.pinned).map_err(|error| TargetError::Manifests(error.to_string()))?;
     let repositories = request.sources.iter().map(|source| Shared::Repository(source.repo_url.clone()));

@@ -16,6 +16,7 @@ use crate::comparison::Made;
 use crate::environment::{Environment, build_environment, escape_parameter, substitute};
 use crate::kube_version::normalize;
 use crate::needs::{Need, Outcome};
+use crate::plan::RenderContext;
 use crate::request::{Budget, Inputs, RenderRequest};
 use crate::templates::During;
 use crate::tools::{Tool, Who};
@@ -64,8 +65,7 @@ pub(crate) fn render(
     let kube_version = normalize(kube_version.unwrap_or(context.cluster.kube_version()))?;
     let api_versions: &[String] =
         if source.api_versions.is_empty() { context.cluster.api_versions() } else { &source.api_versions };
-    let namespace = [&source.namespace, &context.destination_namespace];
-    let namespace = namespace.into_iter().find(|name| !name.is_empty()).map_or("", String::as_str);
+    let namespace = namespace(source, context);
     let release = release_name(source, &context.instance_name);
     let mut printed = None;
     if who != Who::Native {
@@ -124,6 +124,58 @@ pub(crate) fn render(
         None => Outcome::Done(native()?.into()),
         Some(objects) => comparison::beside(Tool::Helm, objects, native().map(Outcome::Done)),
     })
+}
+
+/// The command that makes the same objects (RND-2): with the versions that the cluster serves left away, for they are
+/// the cluster's.
+///
+/// # Errors
+/// As [`render`].
+pub(crate) fn command_line(
+    request: &RenderRequest,
+    source: &HelmSource,
+    directory: &TreePath,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Outcome<String>, RenderError> {
+    let context = &request.context;
+    let environment = build_environment(request);
+    let files = ValueFiles {
+        tree: inputs.tree,
+        directory,
+        refs: context.refs.as_deref(),
+        supplies: inputs.supplies,
+        environment: &environment,
+        schemes: &context.helm.value_file_schemes,
+        budget,
+    };
+    let values = match user_values(source, &files, &environment)? {
+        Outcome::Done(values) => values,
+        Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+    };
+    let own = Some(source.kube_version.as_str()).filter(|version| !version.is_empty());
+    let kube_version = normalize(own.unwrap_or(context.cluster.kube_version()))?;
+    let asked = tools::HelmCall {
+        directory,
+        release: release_name(source, &context.instance_name),
+        namespace: namespace(source, context),
+        kube_version: &kube_version,
+        api_versions: &source.api_versions,
+        charts: Vec::new(),
+    };
+    // In the order in which the call numbers them.
+    let parameters = source.file_parameters.iter().map(|one| substitute(&one.path, &environment));
+    let inside = format!("{directory}/");
+    let near = |name: &str| name.strip_prefix(&inside).unwrap_or(name).to_owned();
+    let names: Vec<String> = parameters.chain(values.files.iter().map(|file| near(&file.name))).collect();
+    let lines = tools::helm(source, &values, asked).lines(&names);
+    Ok(Outcome::Done(lines.into_iter().next().unwrap_or_default()))
+}
+
+/// Namespace of the release.
+fn namespace<'a>(source: &'a HelmSource, context: &'a RenderContext) -> &'a str {
+    let namespace = [&source.namespace, &context.destination_namespace];
+    namespace.into_iter().find(|name| !name.is_empty()).map_or("", String::as_str)
 }
 
 /// A result, or what it lacks.

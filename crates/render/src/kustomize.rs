@@ -34,10 +34,7 @@ pub(crate) fn render(
     let edits = substituted(request, source);
     let mut printed = None;
     if let Some((program, is_compared)) = request.context.tools.kustomize_program(&source.version)? {
-        let is_directory = |component: &str| -> Result<bool, RenderError> {
-            let Ok(path) = directory.join(component) else { return Ok(false) };
-            Ok(inputs.tree.entry(&path)?.is_some_and(|entry| entry.is_directory()))
-        };
+        let is_directory = |component: &str| is_directory(component, directory, inputs);
         let words = build_words(request, source)?;
         let call = tools::kustomize(program, &edits, directory, words, &is_directory)?;
         match tools::result(call, inputs.supplies, budget)? {
@@ -54,6 +51,33 @@ pub(crate) fn render(
             Outcome::Needs(needs) => Outcome::Needs(needs),
         },
     })
+}
+
+/// The commands that make the same objects (RND-2); of edits for which kustomize has no command only the build.
+///
+/// # Errors
+/// As [`render`].
+pub(crate) fn command_lines(
+    request: &RenderRequest,
+    source: &KustomizeSource,
+    directory: &TreePath,
+    inputs: &Inputs<'_>,
+) -> Result<Vec<String>, RenderError> {
+    let is_directory = |component: &str| is_directory(component, directory, inputs);
+    let words = build_words(request, source)?;
+    let program = || Tool::Kustomize.as_str().to_owned();
+    let edits = substituted(request, source);
+    let call =
+        tools::kustomize(program(), &edits, directory, words.clone(), &is_directory).or_else(|_| {
+            tools::kustomize(program(), &KustomizeSource::default(), directory, words, &is_directory)
+        })?;
+    Ok(call.lines(&[]))
+}
+
+/// Whether a component of the source is there.
+fn is_directory(component: &str, directory: &TreePath, inputs: &Inputs<'_>) -> Result<bool, RenderError> {
+    let Ok(path) = directory.join(component) else { return Ok(false) };
+    Ok(inputs.tree.entry(&path)?.is_some_and(|entry| entry.is_directory()))
 }
 
 /// The build of our own engine.

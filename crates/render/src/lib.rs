@@ -36,7 +36,8 @@ pub use error::{Code, Reason, RenderError};
 pub use links::PATH_NOT_FOUND;
 pub use manifests::{check_weight, parse_manifests};
 pub use request::{
-    Budget, ContentKind, EnabledTools, Inputs, RenderRequest, Rendered, SourceType, render, render_offline,
+    Budget, ContentKind, EnabledTools, Inputs, RenderRequest, Rendered, SourceType, command_lines, render,
+    render_offline,
 };
 pub use templates::{Chance, World};
 pub use tiphys_kustomize::{

@@ -368,6 +368,34 @@ pub fn render(
     Ok(Outcome::Done(Rendered { objects, source_type, is_pinned, compared }))
 }
 
+/// The commands that make the same objects, for people who want to see for themselves (RND-2): run in the directory of
+/// the source. Sources that no program renders have none.
+///
+/// # Errors
+/// As [`render`].
+pub fn command_lines(
+    request: &RenderRequest,
+    source_type: SourceType,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Outcome<Vec<String>>, RenderError> {
+    let (directory, source) = prepared(request, inputs.tree, budget)?;
+    Ok(match source_type {
+        SourceType::Helm => {
+            let options = source.helm.unwrap_or_default();
+            match helm::command_line(request, &options, &directory, inputs, budget)? {
+                Outcome::Done(line) => Outcome::Done(vec![line]),
+                Outcome::Needs(needs) => Outcome::Needs(needs),
+            }
+        }
+        SourceType::Kustomize => {
+            let options = source.kustomize.unwrap_or_default();
+            Outcome::Done(kustomize::command_lines(request, &options, &directory, inputs)?)
+        }
+        SourceType::Directory | SourceType::Plugin => Outcome::Done(Vec::new()),
+    })
+}
+
 /// The directory of a source and what it is with its overrides, once no link leaves the tree.
 pub(crate) fn prepared(
     request: &RenderRequest,

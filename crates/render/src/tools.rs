@@ -220,6 +220,21 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
+    /// The commands as one would type them in the directory; `names` are those of the files.
+    pub(crate) fn lines(&self, names: &[String]) -> Vec<String> {
+        let word = |word: &Word| match word {
+            Word::Text(text) => quoted(text),
+            Word::File(before, number) => {
+                quoted(&format!("{before}{}", names.get(*number).map_or("", String::as_str)))
+            }
+        };
+        let line = |words: &Vec<Word>| {
+            let words = std::iter::once(quoted(self.tool.as_str())).chain(words.iter().map(word));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        self.commands.iter().map(line).collect()
+    }
+
     /// Equal for equal calls.
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -255,6 +270,15 @@ impl ToolCall {
         }
         hash.finalize().into()
     }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The objects of a call, or that it is asked for.

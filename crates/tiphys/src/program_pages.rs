@@ -15,6 +15,8 @@ use rustix::mm::{Advice, madvise};
 
 /// How often pages are given back. Getting those back that are needed costs about a millisecond each time.
 const INTERVAL: Duration = Duration::from_secs(10);
+/// When that is first done: a process that finds little to do has started by then.
+const FIRST: Duration = Duration::from_secs(3);
 
 /// Gives pages of the program back for as long as the process runs; returns where there are none to give.
 pub(crate) async fn give_back() {
@@ -24,7 +26,7 @@ pub(crate) async fn give_back() {
         Ok(Err(error)) => return tracing::debug!(%error, "pages of the program stay in memory"),
         Err(error) => return tracing::debug!(%error, "pages of the program stay in memory"),
     };
-    let mut interval = tokio::time::interval(INTERVAL);
+    let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + FIRST, INTERVAL);
     while !ranges.is_empty() {
         interval.tick().await;
         for range in &ranges {

@@ -22,6 +22,11 @@ const ATTEMPTS_MAX: u32 = 4;
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// The wait when the server names none.
 const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(1);
+/// Time between two looks at a kind whose objects the server is loading. It asks for a second, which a start would wait
+/// for several times, one kind after another.
+pub(crate) const INITIALIZING_WAIT: Duration = Duration::from_millis(100);
+/// Looks until it is treated as any server that asks to wait.
+pub(crate) const INITIALIZING_LOOKS: u32 = 50;
 
 /// A request as data.
 pub(crate) struct Call {
@@ -85,7 +90,7 @@ impl Connection {
     /// Makes a request and reads the whole answer. Repeats it when the server asks for that (F10). Ends early when
     /// the server answers nothing at all (CTL-141).
     pub(crate) async fn call(&self, call: &Call) -> Result<Answer, ApiError> {
-        let mut attempt = 1;
+        let (mut attempt, mut looks) = (1, 0);
         loop {
             self.turn(call).await;
             // Boxed: every caller's future would hold it several times over.
@@ -98,6 +103,11 @@ impl Connection {
                 Some(fence) if call.method != Method::GET => fence.guard(self.guarded(once)).await,
                 _ => self.guarded(once).await,
             };
+            if result.as_ref().is_err_and(ApiError::is_initializing) && looks < INITIALIZING_LOOKS {
+                looks += 1;
+                tokio::time::sleep(INITIALIZING_WAIT).await;
+                continue;
+            }
             let Err(ApiError::Refused(refusal)) = &result else { return result };
             // 429 says that nothing was done; 503 says so only to reads.
             let repeat = refusal.code == 429 || (refusal.code == 503 && call.method == Method::GET);

@@ -327,3 +327,19 @@ async fn f10_a_request_is_repeated_when_the_server_asks_for_it() {
     let asked = fake.requests().iter().filter(|request| *request == "GET /version").count();
     assert_eq!(asked, 2);
 }
+
+/// B1: the objects of a definition that was made a moment ago are being loaded; a start waits for that and not for a second
+/// for every kind.
+#[tokio::test]
+async fn f10_a_kind_that_is_being_loaded_is_looked_at_again_at_once() {
+    let loading =
+        || Reply { headers: "Retry-After: 30\r\n", ..Reply::refused(429, "storage is (re)initializing") };
+    let fake = Fake::start(move |request, before| match before {
+        0 if request == "GET /version" || request.contains("watch=true") => loading(),
+        _ => discovery(request, &[("configmaps", "ConfigMap")]).unwrap_or_else(|| Reply::stream(bookmark(1))),
+    })
+    .await;
+    let started = start(&fake);
+    let ready = tokio::time::timeout(Duration::from_secs(20), started.index.ready()).await;
+    assert_eq!(ready, Ok(Ok(())), "the answer to wait for half a minute was obeyed");
+}

@@ -23,6 +23,7 @@ use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::events::Note;
 use crate::queue::Priority;
+use crate::rendering::Manifests;
 use crate::targets::{self, TargetError, TargetRequest};
 use crate::world::World;
 
@@ -146,7 +147,7 @@ async fn outcomes(context: &Context, world: &World, group: &GroupKey, subjects: 
     let (mut manifests, mut errors) = (Vec::with_capacity(subjects.len()), BTreeMap::new());
     for (at, result) in rendered {
         match result {
-            Ok(text) => manifests.push((at, text)),
+            Ok(made) => manifests.push((at, made)),
             Err(text) => drop(errors.insert(at, text)),
         }
     }
@@ -155,7 +156,7 @@ async fn outcomes(context: &Context, world: &World, group: &GroupKey, subjects: 
         return failures(&names, &errors, &sha);
     }
     manifests.sort_by_key(|(at, _)| *at);
-    let manifests = manifests.into_iter().map(|(_, text)| text).collect();
+    let manifests = manifests.into_iter().map(|(_, made)| made).collect();
     match push(context, world, group, (subjects, manifests), &sha).await {
         Ok(hydrated_sha) => {
             let hydrated = Outcome::Hydrated { dry_sha: sha, hydrated_sha };
@@ -199,13 +200,13 @@ async fn render_all(
     world: &World,
     subjects: &[Subject],
     sha: &str,
-) -> Vec<(usize, Result<String, String>)> {
+) -> Vec<(usize, Result<Manifests, String>)> {
     let one = |(at, subject)| async move { (at, render(context, world, subject, sha).await) };
     let all: Vec<_> = subjects.iter().enumerate().map(one).collect();
     let mut renderings = futures::stream::iter(all).buffer_unordered(RENDERINGS_MAX);
     let (mut done, mut bytes) = (Vec::with_capacity(subjects.len()), 0_usize);
     while let Some((at, mut result)) = renderings.next().await {
-        bytes = bytes.saturating_add(result.as_ref().map_or(0, String::len));
+        bytes = bytes.saturating_add(result.as_ref().map_or(0, |made| made.text.len()));
         if bytes > COMMIT_BYTES_MAX {
             result =
                 Err(format!("all manifests of the branch together have more than {COMMIT_BYTES_MAX} bytes"));
@@ -216,7 +217,7 @@ async fn render_all(
 }
 
 /// The manifests of one application, as they are committed.
-async fn render(context: &Context, world: &World, subject: &Subject, sha: &str) -> Result<String, String> {
+async fn render(context: &Context, world: &World, subject: &Subject, sha: &str) -> Result<Manifests, String> {
     let project = project_of(world, &subject.app)?;
     let source = subject.hydrator.dry_source();
     let tracking = Arc::new(world.tracking_of(&subject.app));
@@ -256,7 +257,7 @@ async fn push(
     context: &Context,
     world: &World,
     group: &GroupKey,
-    (subjects, manifests): (&[Subject], Vec<String>),
+    (subjects, manifests): (&[Subject], Vec<Manifests>),
     sha: &str,
 ) -> Result<String, String> {
     let Some(first) = subjects.first() else { return Err("the group is empty".to_owned()) };
@@ -275,10 +276,10 @@ async fn push(
         |key: &str| world.settings.cm().get(key).map(String::as_str).filter(|text| !text.trim().is_empty());
     let (readme, json) = (setting(commit::README_TEMPLATE), |error: serde_json::Error| error.to_string());
     let mut directories = BTreeMap::new();
-    for (subject, manifest) in subjects.iter().zip(manifests) {
+    for (subject, Manifests { text: manifest, commands }) in subjects.iter().zip(manifests) {
         let beside = BTreeMap::from([
-            (commit::METADATA.to_owned(), metadata.path_file(&[]).map_err(json)?),
-            (commit::README.to_owned(), metadata.readme(readme, &[])?),
+            (commit::METADATA.to_owned(), metadata.path_file(&commands).map_err(json)?),
+            (commit::README.to_owned(), metadata.readme(readme, &commands)?),
         ]);
         directories.insert(destination(&subject.hydrator)?, HydratedDirectory { manifest, beside });
     }
@@ -319,15 +320,11 @@ fn stale(context: &Context, group: &GroupKey) -> Option<IsStale> {
         return None;
     }
     let mut kept: BTreeSet<TreePath> = BTreeSet::new();
-    for key in context.store.keys() {
-        let Some(app) = context.store.get(&key).filter(|entry| entry.declared.hydration.is_some()) else {
-            continue;
-        };
-        let Some(hydrator) = app.parse().ok()?.spec.source_hydrator else { continue };
-        let other = GroupKey::of(&hydrator);
-        if (&other.repository, &other.branch) == (&group.repository, &group.branch) {
-            kept.extend(destination(&hydrator));
-        }
+    for key in context.store.hydrated_into_branch_of(group) {
+        // One that is gone meanwhile hydrates nothing; one that cannot be read says nothing about what is stale.
+        let Some(entry) = context.store.get(&key) else { continue };
+        let Some(hydrator) = entry.parse().ok()?.spec.source_hydrator else { continue };
+        kept.extend(destination(&hydrator));
     }
     let dry = group.dry_repository.clone();
     Some(Arc::new(move |path, metadata| {

@@ -7,7 +7,6 @@ use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::Destination;
 use tiphys_api::names::annotation;
-use tiphys_lifecycle::hydration::group::GroupKey;
 
 /// The declared part of an application in short.
 #[derive(Debug)]
@@ -16,8 +15,6 @@ pub(crate) struct Declared {
     pub(crate) destination: Destination,
     /// URLs of its sources, in their order.
     pub(crate) repositories: Box<[SmolStr]>,
-    /// What its manifests are committed with, where they are.
-    pub(crate) hydration: Option<GroupKey>,
     pub(crate) is_automated: bool,
     pub(crate) is_deleting: bool,
     pub(crate) has_operation: bool,
@@ -32,7 +29,6 @@ impl Declared {
             project: app.project().into(),
             destination: app.spec.destination.clone(),
             repositories: app.sources().iter().map(|source| SmolStr::new(&source.repo_url)).collect(),
-            hydration: app.spec.source_hydrator.as_ref().map(GroupKey::of),
             is_automated: app.automated().is_some(),
             is_deleting: app.metadata.deletion_timestamp.is_some(),
             has_operation: app.operation.is_some(),

@@ -44,6 +44,32 @@ fn eng_13_older_states_do_not_replace_newer_ones() {
     assert_eq!(store.by_project("x").len(), 1);
 }
 
+/// CTL-108: who is committed together is looked up, and who shares the branch whatever it comes from.
+#[test]
+fn ctl_108_members_of_a_group_are_found_until_they_hydrate_elsewhere() {
+    let store = AppStore::new(&tracking(&[]));
+    let hydrator = |branch: &str| {
+        json!({"drySource": {"repoURL": "https://x/dry.git", "path": "p", "targetRevision": "main"},
+            "syncSource": {"targetBranch": branch, "path": "q"}})
+    };
+    let group = |branch: &str, revision: &str| GroupKey {
+        dry_repository: tiphys_api::repo_url::normalize("https://x/dry.git"),
+        dry_revision: revision.to_owned(),
+        repository: tiphys_api::repo_url::normalize("https://x/dry.git"),
+        branch: branch.to_owned(),
+    };
+    upsert(&store, object(5, |v| v["spec"]["sourceHydrator"] = hydrator("env/a")));
+    let own = vec![AppKey::new("argocd", "a")];
+    assert_eq!(store.hydrated_by(&group("env/a", "main")), own);
+    assert_eq!(store.hydrated_by(&group("env/a", "other")), []);
+    assert_eq!(store.hydrated_into_branch_of(&group("env/a", "other")), own);
+    upsert(&store, object(6, |v| v["spec"]["sourceHydrator"] = hydrator("env/b")));
+    assert_eq!(store.hydrated_into_branch_of(&group("env/a", "main")), []);
+    assert_eq!(store.hydrated_by(&group("env/b", "main")), own);
+    store.remove(&AppKey::new("argocd", "a"));
+    assert_eq!(store.hydrated_by(&group("env/b", "main")), []);
+}
+
 /// F7: settings are taken by the same rule, so that a late watch does not undo what an answer has shown.
 #[test]
 fn f7_another_object_of_the_same_name_is_news_whatever_its_version() {

@@ -5,7 +5,7 @@ use tiphys_api::application::ApplicationSource;
 
 use super::*;
 use crate::needs::{NeedLimits, Supplies, Supply, supply_at_once};
-use crate::plan::{RefSource, RenderContext};
+use crate::plan::RefSource;
 use crate::{MemoryEntry, MemoryTree, Tree, render as render_source};
 
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
@@ -56,6 +56,22 @@ impl World {
         let error = self.render(helm).unwrap_err();
         (error.reason, error.message)
     }
+}
+
+#[test]
+fn rnd_2_the_command_that_makes_the_same_can_be_typed() {
+    let world = World::of(&[("app/one.yaml", "a: 1"), ("shared/two.yaml", "b: 2"), ("app/it's", "text")]);
+    let source: ApplicationSource = serde_json::from_value(json!({"repoURL": "https://h/r", "path": "app",
+        "helm": {"kubeVersion": "1.30.0", "valueFiles": ["one.yaml", "/shared/two.yaml"],
+            "parameters": [{"name": "a", "value": "x y"}],
+            "fileParameters": [{"name": "f", "path": "it's"}]}}))
+    .unwrap();
+    let request = world.context.request(&source, "0123456789");
+    let inputs = Inputs::of(world.tree.as_ref());
+    let lines = crate::command_lines(&request, crate::SourceType::Helm, &inputs, &Budget::default());
+    let expected = r"helm template . --name-template shop --namespace prod --kube-version 1.30.0 --set 'a=x y' --set-file 'f=it'\''s' --values one.yaml --values shared/two.yaml --include-crds";
+    let Ok(Outcome::Done(lines)) = lines else { panic!("nothing is lacking") };
+    assert_eq!(lines, [expected]);
 }
 
 #[test]
