@@ -113,7 +113,7 @@ pub(crate) fn run(terminal: &Terminal, args: &[String]) -> u8 {
     let usage = || {
         let program = &terminal.program;
         let mut text = format!(
-            "{ABOUT}\n\nUsage:\n  {program} render DIR|FILE... [--repo-root DIR] [--repo URL=DIR]... [flags]\n  {program} render app/NAME --core [--repo-root DIR] [--repo URL=DIR]... [flags]\n  {program} render --source FILE [--repo URL=DIR]... [flags]\n  {program} render verify DIR... (see {program} render verify --help)\n\nFlags:\n"
+            "{ABOUT}\n\nUsage:\n  {program} render DIR|FILE... [--repo-root DIR] [--repo URL=DIR]... [flags]\n  {program} render app/NAME [--revision R]\n  {program} render app/NAME --core [--repo-root DIR] [--repo URL=DIR]... [flags]\n  {program} render --source FILE [--repo URL=DIR]... [flags]\n  {program} render verify DIR... (see {program} render verify --help)\n\nFlags:\n"
         );
         for flag in FLAGS {
             // Writing to a string cannot fail.

@@ -5,8 +5,9 @@ use tiphys_engine::mask::SecretMask;
 
 use super::targets::{self, Job, Repositories};
 use crate::app::{self, Session};
-use crate::core::{AppName, Instead, Marks, RenderPlan, World, value_of};
+use crate::core::{AppName, Instead, Marks, RenderPlan, Revisions, World, value_of};
 use crate::failure::Failure;
+use crate::flags::Parsed;
 
 /// Flags that an Application of an installation leaves no room for, with the reason.
 const FIXED: [(&str, &str); 6] = [
@@ -20,7 +21,8 @@ const FIXED: [(&str, &str); 6] = [
 
 /// An Application, and its objects as `app manifests` shows them: Secrets are masked.
 ///
-/// Sources that a directory stands for come from there, the others are fetched as the controller would.
+/// Sources that a directory stands for come from there, the others are fetched as the controller would. A server is asked
+/// for its own manifests.
 pub(super) async fn render(
     session: &Session<'_>,
     name: &str,
@@ -42,6 +44,33 @@ pub(super) async fn render(
     }
     changed.spec = job.spec.clone();
     let count = changed.sources().len();
+    if let Some(server) = core.server() {
+        // Which revision is a question that a server answers.
+        let mut asked = changed.spec.clone();
+        let sources = asked.source.iter_mut().chain(&mut asked.sources);
+        for (source, own) in sources.zip(stored.app.spec.source.iter().chain(&stored.app.spec.sources)) {
+            source.target_revision.clone_from(&own.target_revision);
+        }
+        let is_changed = asked != stored.app.spec;
+        if let Some(why) = refusal(flags, is_changed, marks.is_some()) {
+            return Err(Failure::generic(format!(
+                "app/{name}: {why}, and a server renders what it has itself"
+            ))
+            .hint("add `--core` to render here, with the rights of your kubeconfig"));
+        }
+        let revision = flags.text("revision").to_owned();
+        let revisions = if revision.is_empty() || !changed.is_multi_source() {
+            Revisions { single: revision, by_position: Vec::new() }
+        } else {
+            let positions = 1..=i64::try_from(count).unwrap_or_default();
+            Revisions {
+                single: String::new(),
+                by_position: positions.map(|at| (at, revision.clone())).collect(),
+            }
+        };
+        // It hides Secrets itself.
+        return Ok((job, server.manifests(&stored.name(), &revisions).await?));
+    }
     let revisions = match flags.text("revision") {
         "" if changed.spec == stored.app.spec => app::compared_revisions(&stored.app),
         given => vec![given.to_owned(); count],
@@ -64,4 +93,16 @@ pub(super) async fn render(
         values.push(value);
     }
     Ok((job, values))
+}
+
+/// Why a server cannot be asked for what these flags want.
+fn refusal(flags: &Parsed, is_changed: bool, has_marks: bool) -> Option<String> {
+    const HERE: [&str; 4] = ["repo", "repo-root", "kube-version", "api-versions"];
+    if let Some(flag) = HERE.into_iter().find(|flag| flags.is_set(flag)) {
+        return Some(format!("--{flag} is for what is rendered here"));
+    }
+    if has_marks {
+        return Some("--tracking is for what is rendered here".to_owned());
+    }
+    is_changed.then(|| "the flags change its source or destination".to_owned())
 }

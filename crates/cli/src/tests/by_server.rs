@@ -322,6 +322,35 @@ fn trk_120_how_objects_are_marked_a_server_tells() {
     assert!(written.stderr.contains("1 of 1 applications keep their marks: argocd/web"), "{written:?}");
 }
 
+/// CLI-1030, CLI-1031: what `app manifests` of the same server prints; what would be rendered otherwise is said.
+#[test]
+fn cli_1030_a_server_is_asked_for_its_own_manifests_of_an_application() {
+    let app = json!({"metadata": {"name": "web", "namespace": "argocd"}, "spec": {"project": "p",
+        "source": {"repoURL": "https://g/r", "path": "x"}, "destination": {"server": "https://h"}},
+        "status": {}});
+    let server = Server::start(move |line, _| match line {
+        "GET /api/v1/projects" => ok(json!({"items": []})),
+        "GET /api/v1/applications/web?appNamespace=argocd" => ok(app.clone()),
+        line if line.starts_with("GET /api/v1/applications/web/manifests?revision=v2&") => {
+            ok(json!({"manifests": [r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}"#]}))
+        }
+        other => (404, "", json!({"code": 5, "message": other}).to_string()),
+    });
+    let text = server.says(&["render", "app/web", "--revision", "v2"]);
+    assert_eq!(text, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n");
+    for (flag, why) in [
+        ("--repo-root=.", "--repo-root is for what is rendered here"),
+        ("--tracking=none", "--tracking is for what is rendered here"),
+        ("--path=y", "the flags change its source or destination"),
+    ] {
+        let (written, code) = server.run(&["render", "app/web", flag]);
+        assert!(
+            code == 20 && written.stderr.contains(why) && written.stderr.contains("--core"),
+            "{written:?}"
+        );
+    }
+}
+
 #[test]
 fn cli_9_refusals_are_shown_as_they_are() {
     let server =
