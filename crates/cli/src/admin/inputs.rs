@@ -123,7 +123,7 @@ pub(crate) fn files(flag: &str, path: &str) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Texts that an API server would encode when it stores a Secret.
-fn encode_texts(secret: &mut Value) {
+pub(super) fn encode_texts(secret: &mut Value) {
     let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|secret| secret.remove("stringData"))
     else {
         return;
@@ -132,6 +132,23 @@ fn encode_texts(secret: &mut Value) {
     for (key, text) in texts {
         if let Some(text) = text.as_str() {
             data[key] = STANDARD.encode(text).into();
+        }
+    }
+}
+
+/// The opposite: what a Secret holds, as texts that people read and write. A value that is no text stays as it is.
+pub(super) fn decode_texts(secret: &mut Value) {
+    let Some(Value::Object(data)) = secret.as_object_mut().and_then(|secret| secret.remove("data")) else {
+        return;
+    };
+    for (key, value) in data {
+        let text = value
+            .as_str()
+            .and_then(|text| STANDARD.decode(text).ok())
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        match text {
+            Some(text) => secret["stringData"][key] = text.into(),
+            None => secret["data"][key] = value,
         }
     }
 }
