@@ -68,6 +68,12 @@ pub enum ConnectError {
     /// The kubeconfig cannot be read or has no such context.
     #[error("cannot use the kubeconfig")]
     Kubeconfig(#[source] Box<kube::config::KubeconfigError>),
+    /// The kubeconfig has no user entry of this name.
+    #[error("auth info {name:?} does not exist")]
+    User {
+        /// The name.
+        name: String,
+    },
     /// The pod has no service account, or does not run in a cluster.
     #[error("cannot use the service account of the pod")]
     InCluster(#[source] Box<kube::config::InClusterError>),
@@ -186,7 +192,7 @@ impl Connection {
         .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;
         let mut options =
             KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-        overrides.apply(&mut kubeconfig, &mut options);
+        overrides.apply(&mut kubeconfig, &mut options)?;
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;

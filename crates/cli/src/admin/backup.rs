@@ -37,7 +37,7 @@ pub(super) const NAMESPACES: &[Flag] = &[
     ),
 ];
 
-/// Kinds that a backup holds, beside `ConfigMaps`.
+/// The kinds of objects that a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     ConfigMap,

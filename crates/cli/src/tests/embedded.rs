@@ -18,7 +18,7 @@ pub(super) const NAMESPACE: &str = "argocd";
 /// An installation without any controller.
 pub(super) struct Embedded {
     pub(super) directory: tempfile::TempDir,
-    kubeconfig: String,
+    pub(super) kubeconfig: String,
     writer: Writer,
     runtime: tokio::runtime::Runtime,
     _server: Server,

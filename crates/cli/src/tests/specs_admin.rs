@@ -247,8 +247,8 @@ fn cli_923_clusters_are_counted_by_the_controllers_metrics() {
     assert_eq!(
         bed.succeeds(&["admin", "cluster", "stats", "--metrics", &metrics(METRICS)]),
         "SERVER                          SHARD  CONNECTION  NAMESPACES COUNT  APPS COUNT  RESOURCES COUNT\n\
-         https://kubernetes.default.svc  0      Unknown     1                 1           12\n\
-         https://eu.test                 0      Successful  2                 2           30\n"
+         https://eu.test                 0      Successful  2                 2           30\n\
+         https://kubernetes.default.svc  0      Unknown     1                 1           12\n"
     );
     assert_eq!(
         bed.succeeds(&["admin", "cluster", "shards", "--metrics", &metrics(METRICS)]),
@@ -363,6 +363,28 @@ fn cli_921_a_comparison_now_says_what_the_controller_would_say() {
 }
 
 #[test]
+fn cli_903_the_dashboard_is_for_the_installation_that_is_found() {
+    let bed = Embedded::start();
+    let mut terminal = crate::terminal::Terminal::memory("argocd", &[("ARGOCD_CONFIG_DIR", "/nowhere")]);
+    let asked = |port: &str, terminal: &crate::terminal::Terminal| {
+        let args = ["admin", "dashboard", "--port", port, "--kubeconfig", &bed.kubeconfig, "--as", "jane"];
+        crate::run(terminal, args.map(str::to_owned).to_vec())
+    };
+    assert_eq!(asked("9000", &terminal), 20, "there is no server in this program");
+    terminal.dashboard = Some(|panel| {
+        let is_right = (
+            panel.address.as_str(),
+            panel.port,
+            panel.namespace.as_str(),
+            panel.overrides.impersonate.as_str(),
+        ) == ("localhost", 9000, NAMESPACE, "jane");
+        if is_right { 7 } else { 8 }
+    });
+    assert_eq!(asked("9000", &terminal), 7);
+    assert_eq!(asked("70000", &terminal), 20);
+}
+
+#[test]
 fn cli_904_there_is_a_password_for_whoever_runs_a_redis() {
     let bed = Embedded::bare();
     let ready = "Checking for initial Redis password in secret argocd/argocd-redis at key auth.\n\
@@ -451,8 +473,8 @@ fn cli_101_flags_of_kubernetes_decide_who_asks() {
     assert!(code == 20 && message.contains("Unauthenticated"), "{message}");
     let (_, message, code) = bed.run(&["app", "list", "--request-timeout", "soon"]);
     assert!(code == 20 && message.contains("invalid timeout value"), "{message}");
-    let (_, _, code) = bed.run(&["app", "list", "--user", "nobody"]);
-    assert_eq!(code, 1, "there is no such entry");
+    let (_, message, code) = bed.run(&["app", "list", "--user", "nobody"]);
+    assert!(code == 1 && message.contains("auth info \"nobody\" does not exist"), "{message}");
     bed.succeeds(&[
         "app",
         "list",

@@ -3,6 +3,8 @@
 use kube::config::{AuthInfo, Cluster, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster};
 use tiphys_api::secret::Secret;
 
+use super::ConnectError;
+
 /// Parts of a kubeconfig, by other words of its owner; those that are empty stay as the file has them.
 ///
 /// Whoever gives credentials gives all of them: those of the file, a credential plugin among them, do not count beside.
@@ -51,7 +53,14 @@ impl KubeOverrides {
     }
 
     /// Puts them into a kubeconfig, for a context.
-    pub(super) fn apply(&self, kubeconfig: &mut Kubeconfig, options: &mut KubeConfigOptions) {
+    ///
+    /// # Errors
+    /// When there is no user entry of the name that is given.
+    pub(super) fn apply(
+        &self,
+        kubeconfig: &mut Kubeconfig,
+        options: &mut KubeConfigOptions,
+    ) -> Result<(), ConnectError> {
         let current = options.context.clone().or_else(|| kubeconfig.current_context.clone());
         let context = kubeconfig.contexts.iter().find(|named| Some(&named.name) == current.as_ref());
         let context = context.and_then(|named| named.context.as_ref());
@@ -68,14 +77,17 @@ impl KubeOverrides {
                 self.change_cluster(entry);
             }
         }
+        let known = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == user.as_ref());
+        if known.is_none() && !self.user.is_empty() {
+            return Err(ConnectError::User { name: self.user.clone() });
+        }
         if !self.has_credentials()
             && self.impersonate.is_empty()
             && self.impersonate_groups.is_empty()
             && self.impersonate_uid.is_empty()
         {
-            return;
+            return Ok(());
         }
-        let known = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == user.as_ref());
         let mut person = known.and_then(|named| named.auth_info.clone()).unwrap_or_default();
         self.change_person(&mut person);
         // Under a name of its own: entries may be shared.
@@ -86,6 +98,7 @@ impl KubeOverrides {
             other: Default::default(),
         });
         options.user = Some(name);
+        Ok(())
     }
 
     fn change_cluster(&self, cluster: &mut Cluster) {
@@ -151,7 +164,7 @@ users:
     async fn config(overrides: &KubeOverrides) -> kube::Config {
         let mut kubeconfig = Kubeconfig::from_yaml(FILE).unwrap();
         let mut options = KubeConfigOptions::default();
-        overrides.apply(&mut kubeconfig, &mut options);
+        overrides.apply(&mut kubeconfig, &mut options).unwrap();
         kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap()
     }
 
@@ -181,6 +194,10 @@ users:
         assert_eq!(changed.tls_server_name.as_deref(), Some("name"));
         let user = config(&KubeOverrides { user: "v".into(), ..KubeOverrides::default() }).await;
         assert!(user.auth_info.exec.is_none() && user.auth_info.token.is_some());
+        let nobody = KubeOverrides { user: "nobody".into(), ..KubeOverrides::default() };
+        let refused =
+            nobody.apply(&mut Kubeconfig::from_yaml(FILE).unwrap(), &mut KubeConfigOptions::default());
+        assert_eq!(refused.unwrap_err().to_string(), "auth info \"nobody\" does not exist");
         assert!(!format!("{given:?}").contains("other"), "no token is printed");
     }
 }
