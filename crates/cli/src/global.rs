@@ -116,12 +116,11 @@ pub(crate) fn request_timeout(text: &str) -> Result<Option<Duration>, Failure> {
             "invalid timeout value {text:?}: a number with a unit as 1s, 2m or 3h, or 0"
         ))
     };
-    let time = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let time = tiphys_go::duration::parse(text).map_err(|_error| bad())?;
-            Duration::try_from(time).map_err(|_error| bad())?
-        }
+    let time = if let Ok(seconds) = text.parse::<u64>() {
+        Duration::from_secs(seconds)
+    } else {
+        let time = tiphys_go::duration::parse(text).map_err(|_error| bad())?;
+        Duration::try_from(time).map_err(|_error| bad())?
     };
     Ok(Some(time).filter(|time| !time.is_zero()))
 }

@@ -128,10 +128,10 @@ async fn compared(session: &Session<'_>, (core, world): (&Core, &World), app: &A
     };
     let (status, health, conditions) = match verdict.await {
         Ok(verdict) => {
-            let mut health = json!({"status": verdict.health.status.as_str()});
-            if !verdict.health.message.is_empty() {
-                health["message"] = verdict.health.message.as_str().into();
-            }
+            let health = match verdict.health.message.as_str() {
+                "" => json!({"status": verdict.health.status.as_str()}),
+                why => json!({"status": verdict.health.status.as_str(), "message": why}),
+            };
             (verdict.status, health, verdict.conditions)
         }
         Err(failure) => (
@@ -141,11 +141,12 @@ async fn compared(session: &Session<'_>, (core, world): (&Core, &World), app: &A
         ),
     };
     let sources = app.sources();
-    let mut against = json!({"destination": app.spec.destination});
-    match sources {
-        [only] if app.spec.sources.is_empty() => against["source"] = json!(only),
-        several => against["sources"] = json!(several),
-    }
+    let against = match sources {
+        [only] if app.spec.sources.is_empty() => {
+            json!({"destination": app.spec.destination, "source": only})
+        }
+        several => json!({"destination": app.spec.destination, "sources": several}),
+    };
     json!({"name": app.metadata.name, "health": health, "conditions": conditions,
         "sync": {"status": status.as_str(), "comparedTo": against}})
 }

@@ -81,7 +81,7 @@ async fn panel(session: &Session<'_>) -> Result<Panel, Failure> {
         kubeconfig: text("kubeconfig").map(PathBuf::from),
         context: text("kube-context").or_else(|| text("context")),
         overrides: session.overrides(),
-        namespace: core.namespace.clone(),
+        namespace: core.namespace,
         address: flags.text("address").to_owned(),
         port,
         is_verbose: flags.text("loglevel") == "debug",

@@ -329,12 +329,11 @@ impl<'a> Context<'a> {
             };
         }
         let connected;
-        let core = match &self.core {
-            Some(core) => core,
-            None => {
-                connected = self.session.connect_to_cluster().await?;
-                &connected
-            }
+        let core = if let Some(core) = &self.core {
+            core
+        } else {
+            connected = self.session.connect_to_cluster().await?;
+            &connected
         };
         let stored = core.application(&AppName::parse(text, &core.namespace)).await?;
         let application = value_of(&stored.object)?;

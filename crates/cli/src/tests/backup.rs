@@ -53,7 +53,8 @@ fn names(export: &str) -> Vec<String> {
         .split("\n---\n")
         .filter(|text| !text.is_empty())
         .filter_map(|text| {
-            tiphys_go::yaml::parse(text, tiphys_go::yaml::Dialect::Sigs, &Default::default()).unwrap()
+            tiphys_go::yaml::parse(text, tiphys_go::yaml::Dialect::Sigs, &tiphys_go::yaml::Limits::default())
+                .unwrap()
         })
         .collect();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -95,7 +95,7 @@ impl KubeOverrides {
         kubeconfig.auth_infos.push(NamedAuthInfo {
             name: name.clone(),
             auth_info: Some(person),
-            other: Default::default(),
+            other: std::collections::BTreeMap::default(),
         });
         options.user = Some(name);
         Ok(())
