@@ -108,8 +108,11 @@ fn cli_901_a_file_takes_the_export_as_a_whole_and_for_its_owner_alone() {
     assert_eq!(bed.succeeds(&["admin", "export", "-o", path.to_str().unwrap()]), "");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), bed.succeeds(&["admin", "export"]));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let (message, code) = bed.fails(&["admin", "export", "-o", "/nowhere/out.yaml"]);
-    assert_eq!((message.as_str(), code), ("open /nowhere/out.yaml: no such file or directory", 20));
+    let missing = bed.directory.path().join("missing/out.yaml");
+    let (message, code) = bed.fails(&["admin", "export", "-o", missing.to_str().unwrap()]);
+    assert_eq!((message, code), (format!("open {}: no such file or directory", missing.display()), 20));
+    assert_eq!(bed.succeeds(&["admin", "export", "-o", "/dev/null"]), "", "a device stays one");
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
 }
 
 #[test]
