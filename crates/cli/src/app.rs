@@ -4,7 +4,7 @@
 //! to its shell. Modules without I/O hold what the commands decide and print: spec edits, filters, rows,
 //! summaries, operations, waits.
 
-mod create;
+pub(crate) mod create;
 mod delete;
 pub(crate) mod diff;
 mod differences;
@@ -116,7 +116,7 @@ static COMMANDS: &[Command<Verb>] = &[
         "create",
         "APPNAME",
         "Create an application",
-        &[spec_flags::FLAGS, create::FLAGS],
+        &[spec_flags::FLAGS, create::FLAGS, create::UPSERT],
         ANY,
     ),
     command(

@@ -1,6 +1,6 @@
 //! `cluster`: where applications deploy to (CLI-810 to CLI-814).
 
-mod add;
+pub(crate) mod add;
 mod remote;
 mod show;
 
@@ -53,7 +53,13 @@ static GROUP: Group<Verb> = Group {
     name: "cluster",
     about: "Manage clusters",
     commands: &[
-        Command::new(Verb::Add, ("add", "CONTEXT"), "Add the cluster of a context", &[add::FLAGS], (0, 1)),
+        Command::new(
+            Verb::Add,
+            ("add", "CONTEXT"),
+            "Add the cluster of a context",
+            &[add::DESCRIBED, add::FLAGS],
+            (0, 1),
+        ),
         Command::new(Verb::Get, ("get", "SERVER/NAME"), "Show a cluster", &[GET_FLAGS], (1, 1)),
         Command::new(Verb::List, ("list", ""), "List clusters", &[LIST_FLAGS], (0, usize::MAX)),
         Command::new(Verb::Rm, ("rm", "SERVER/NAME..."), "Remove clusters", &[RM_FLAGS], (1, usize::MAX)),

@@ -10,6 +10,7 @@ use tiphys_api::secret::Secret;
 use tiphys_object::access;
 
 use crate::failure::Failure;
+use crate::outfile;
 use crate::terminal::{Terminal, read_file};
 
 /// The members of the file that decide where requests go.
@@ -315,7 +316,7 @@ impl Editor {
         }
         let text =
             tiphys_go::yaml::to_string(&self.value).map_err(|error| Failure::generic(error.to_string()))?;
-        replace(&self.path, text.as_bytes()).map_err(|error| failed(&self.path, &error))
+        outfile::replace_private(&self.path, text.as_bytes()).map_err(|error| failed(&self.path, &error))
     }
 
     /// The context that was current before (CLI-113); empty when nobody knows.
@@ -327,7 +328,7 @@ impl Editor {
     /// Remembers the context that was current.
     pub(crate) fn remember(&self, name: &str) -> Result<(), Failure> {
         let path = self.path.with_file_name(PREVIOUS);
-        replace(&path, name.as_bytes()).map_err(|error| {
+        outfile::replace_private(&path, name.as_bytes()).map_err(|error| {
             Failure::generic(format!("write {}: {}", path.display(), crate::terminal::io_text(&error)))
         })
     }
@@ -341,7 +342,7 @@ fn locked(path: &Path) -> std::io::Result<std::fs::File> {
     let directory = path.parent().unwrap_or(Path::new("."));
     if !directory.as_os_str().is_empty() && !directory.exists() {
         std::fs::create_dir_all(directory)?;
-        restrict(directory, 0o700)?;
+        outfile::restrict(directory, 0o700)?;
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let lock = std::fs::OpenOptions::new()
@@ -351,28 +352,6 @@ fn locked(path: &Path) -> std::io::Result<std::fs::File> {
         .open(path.with_file_name(format!(".{name}.lock")))?;
     lock.lock()?;
     Ok(lock)
-}
-
-/// Replaces a file at once, for its owner alone.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::io::Write as _;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    restrict(file.path(), 0o600)?;
-    file.persist(path).map(drop).map_err(|error| error.error)
-}
-
-#[cfg(unix)]
-fn restrict(path: &Path, mode: u32) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn restrict(_path: &Path, _mode: u32) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[cfg(unix)]

@@ -9,6 +9,7 @@ mod differences;
 pub(crate) mod generation;
 mod health;
 mod look;
+mod objects;
 mod orphans;
 mod remote;
 mod remote_sets;
@@ -28,8 +29,8 @@ use tiphys_api::Application;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION, annotation};
 use tiphys_api::settings::{ClientLimits, ClientRate};
 use tiphys_cluster::{
-    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, PluginPolicy,
-    Propagation, Target, Writer, watch_objects,
+    ApiError, Connection, DeleteOptions, Deleted, Discovery, KubeOverrides, ObjectEvent, ObjectQuery,
+    PluginPolicy, Propagation, Target, Writer, watch_objects,
 };
 use tiphys_engine::tracking::split_qualified_name;
 use tiphys_lifecycle::refresh::request;
@@ -180,7 +181,7 @@ impl Watch {
 }
 
 /// Which installation is meant; empty parts take their defaults.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
     /// Path of the kubeconfig.
     pub(crate) kubeconfig: &'a str,
@@ -188,6 +189,10 @@ pub(crate) struct Place<'a> {
     pub(crate) context: &'a str,
     /// Namespace of the settings.
     pub(crate) namespace: &'a str,
+    /// What is said in place of the kubeconfig.
+    pub(crate) overrides: KubeOverrides,
+    /// Time for one request, where it is bounded.
+    pub(crate) timeout: Option<Duration>,
     /// Whether somebody reads advice.
     pub(crate) advises: bool,
     /// Our environment.
@@ -207,7 +212,8 @@ impl Place<'_> {
         let context = (!self.context.is_empty()).then_some(self.context);
         let path = (!self.kubeconfig.is_empty()).then(|| Path::new(self.kubeconfig));
         let limits = ClientLimits::of(self.environment);
-        Connection::from_kubeconfig(path, context, limits).await.map_err(|error| {
+        let limits = ClientLimits { request: self.timeout.or(limits.request), ..limits };
+        Connection::from_kubeconfig_with(path, context, &self.overrides, limits).await.map_err(|error| {
             Failure::fatal(tiphys_cluster::error_chain(&error))
                 .hint("set KUBECONFIG, or name a context with `--kube-context`")
         })

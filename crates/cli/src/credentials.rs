@@ -31,8 +31,10 @@ pub(crate) const FLAGS: &[Flag] = &[
     flag("azure-service-principal-tenant-id", Kind::Text, "", "Tenant of the Azure service principal"),
     flag("azure-active-directory-endpoint", Kind::Text, "", "Where tokens of Azure come from"),
     flag("force-http-basic-auth", Kind::Bool, "false", "Send user name and password without being asked"),
-    flag("upsert", Kind::Bool, "false", "Change what exists"),
 ];
+
+/// The flag of commands that store what the others describe.
+pub(crate) const UPSERT: &[Flag] = &[flag("upsert", Kind::Bool, "false", "Change what exists")];
 
 /// Rules between flags, the ones that need no file (CLI-801). In the order of the specification.
 fn check(session: &Session<'_>, url: &str) -> Result<(), Failure> {

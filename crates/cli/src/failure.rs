@@ -51,22 +51,22 @@ impl Failure {
         self.hint = Some(hint.into());
         self
     }
+}
 
-    /// What is written to standard error.
-    pub(crate) fn show(&self, style: Style, now: Timestamp) -> String {
-        record(style, "fatal", &self.message, self.hint.as_deref(), now)
-    }
+/// How the time of a record is written, as Go lays it out: RFC 3339, or what `ARGOCD_LOG_FORMAT_TIMESTAMP` says (CLI-106).
+pub(crate) fn stamp(layout: &str, now: Timestamp) -> String {
+    let layout = if layout.is_empty() { tiphys_go::time::RFC_3339 } else { layout };
+    tiphys_go::time::format(layout, now, &TimeZone::UTC)
 }
 
 /// A record of a level.
-pub(crate) fn record(style: Style, level: &str, message: &str, hint: Option<&str>, now: Timestamp) -> String {
-    let time = tiphys_go::time::format(tiphys_go::time::RFC_3339, now, &TimeZone::UTC);
+pub(crate) fn record(style: Style, level: &str, message: &str, hint: Option<&str>, time: &str) -> String {
     match style {
         Style::Json => format!(
             "{}\n",
             json!({"level": level, "msg": tiphys_api::printable::lines(message), "time": time})
         ),
-        Style::Text => format!("time=\"{time}\" level={level} msg={}\n", quote(message)),
+        Style::Text => format!("time={} level={level} msg={}\n", quote(time), quote(message)),
         Style::Human => {
             let word = if level == "fatal" { "error" } else { level };
             let hint = hint.map_or_else(String::new, |hint| format!("  try: {hint}\n"));
@@ -132,20 +132,19 @@ mod tests {
 
     #[test]
     fn cli_7_failures_are_one_record() {
-        let failure = Failure::fatal("no \"x\"");
+        let show = |style| record(style, "fatal", "no \"x\"", None, &stamp("", at()));
         assert_eq!(
-            failure.show(Style::Json, at()),
+            show(Style::Json),
             "{\"level\":\"fatal\",\"msg\":\"no \\\"x\\\"\",\"time\":\"2026-08-01T10:00:00Z\"}\n"
         );
-        assert_eq!(
-            failure.show(Style::Text, at()),
-            "time=\"2026-08-01T10:00:00Z\" level=fatal msg=\"no \\\"x\\\"\"\n"
-        );
+        assert_eq!(show(Style::Text), "time=\"2026-08-01T10:00:00Z\" level=fatal msg=\"no \\\"x\\\"\"\n");
     }
 
     #[test]
     fn cli_1101_people_get_advice() {
         let failure = Failure::fatal("no server").hint("use `--core`");
-        assert_eq!(failure.show(Style::Human, at()), "error: no server\n  try: use `--core`\n");
+        let shown = record(Style::Human, "fatal", &failure.message, failure.hint.as_deref(), "");
+        assert_eq!(shown, "error: no server\n  try: use `--core`\n");
+        assert_eq!(stamp("15:04", at()), "10:00", "CLI-106");
     }
 }

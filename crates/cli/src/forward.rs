@@ -30,7 +30,18 @@ pub(crate) async fn open(flags: &Parsed, place: &Place<'_>) -> Result<u16, Failu
         "" => place.namespace.to_owned(),
         given => given.to_owned(),
     };
-    let selector = format!("app.kubernetes.io/name={}", flags.text("server-name"));
+    open_to(connection, &namespace, flags.text("server-name"), PORT).await
+}
+
+/// The same for a port of any component, by the name in its label.
+pub(crate) async fn open_to(
+    connection: Connection,
+    namespace: &str,
+    name: &str,
+    far_port: u16,
+) -> Result<u16, Failure> {
+    let namespace = namespace.to_owned();
+    let selector = format!("app.kubernetes.io/name={name}");
     let pod = connection.ready_pod(&namespace, &selector).await?;
     let pod = pod.ok_or_else(|| {
         let failure = Failure::fatal(format!("cannot find ready pod with selector: [{selector}]"));
@@ -39,7 +50,7 @@ pub(crate) async fn open(flags: &Parsed, place: &Place<'_>) -> Result<u16, Failu
         ))
     })?;
     // What keeps a port from being forwarded is told now; later it is a connection that ends.
-    drop(connection.forward(&namespace, &pod, PORT).await?);
+    drop(connection.forward(&namespace, &pod, far_port).await?);
     let failed = |error: std::io::Error| Failure::generic(format!("no port can be forwarded: {error}"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
@@ -50,15 +61,15 @@ pub(crate) async fn open(flags: &Parsed, place: &Place<'_>) -> Result<u16, Failu
                 continue;
             };
             let (connection, namespace, pod) = (connection.clone(), namespace.clone(), pod.clone());
-            tokio::spawn(async move { carry(&connection, (&namespace, &pod), stream).await });
+            tokio::spawn(async move { carry(&connection, (&namespace, &pod, far_port), stream).await });
         }
     });
     Ok(port)
 }
 
 /// Carries one connection; whoever asked sees it end when it fails.
-async fn carry(connection: &Connection, (namespace, pod): (&str, &str), mut stream: TcpStream) {
-    if let Ok(mut far) = connection.forward(namespace, pod, PORT).await {
+async fn carry(connection: &Connection, (namespace, pod, port): (&str, &str, u16), mut stream: TcpStream) {
+    if let Ok(mut far) = connection.forward(namespace, pod, port).await {
         // Either end may go at any time.
         drop(tokio::io::copy_bidirectional(&mut stream, &mut far).await);
     }

@@ -1,6 +1,9 @@
 //! The flags of every command, `ARGOCD_OPTS`, and how the server or the cluster is found (CLI-100..104, CLI-140).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tiphys_cluster::KubeOverrides;
 
 use crate::config_file::{self, Found};
 use crate::failure::{Failure, Style};
@@ -44,12 +47,83 @@ pub(crate) const FLAGS: &[Flag] = &[
     flag("server-name", Kind::Text, "argocd-server", "Name of the server for the port-forward"),
 ];
 
-/// Flags that choose the cluster in core mode (CLI-101). Those that would change who acts are not accepted
-/// without effect.
+/// Flags that say how to reach Kubernetes (CLI-101), as in `kubectl`. A command that has one of the same name means its
+/// own.
 pub(crate) const KUBERNETES_FLAGS: &[Flag] = &[
-    flag("kubeconfig", Kind::Text, "", "Path of the kubeconfig"),
+    flag("as", Kind::Text, "", "User of Kubernetes that requests are made as"),
+    flag("as-group", Kind::Texts, "", "Group of Kubernetes that requests are made as"),
+    flag("as-uid", Kind::Text, "", "Id of the user of Kubernetes that requests are made as"),
+    flag("certificate-authority", Kind::Text, "", "File with the authorities that vouch for Kubernetes"),
+    flag("client-certificate", Kind::Text, "", "File with a client certificate for Kubernetes"),
+    flag("client-key", Kind::Text, "", "File with the key of the client certificate for Kubernetes"),
+    flag("cluster", Kind::Text, "", "Cluster of the kubeconfig"),
     flag("context", Kind::Text, "", "Context of the kubeconfig, as --kube-context"),
+    flag(
+        "disable-compression",
+        Kind::Bool,
+        "false",
+        "Ask Kubernetes for uncompressed answers, as is always done",
+    ),
+    flag("insecure-skip-tls-verify", Kind::Bool, "false", "Do not verify the certificate of Kubernetes"),
+    flag("kubeconfig", Kind::Text, "", "Path of the kubeconfig"),
+    flag("password", Kind::Text, "", "Password for Kubernetes"),
+    flag("proxy-url", Kind::Text, "", "Proxy to Kubernetes"),
+    flag("request-timeout", Kind::Text, "0", "Time for a request to Kubernetes: 30s, 2m; 0 for none"),
+    flag("tls-server-name", Kind::Text, "", "Name in the certificate of Kubernetes"),
+    flag("token", Kind::Text, "", "Bearer token for Kubernetes"),
+    flag("user", Kind::Text, "", "User of the kubeconfig"),
+    flag("username", Kind::Text, "", "User name for Kubernetes"),
 ];
+
+/// Whether a flag of a command takes the place of one of Kubernetes.
+fn is_taken(tables: &[&[Flag]], name: &str) -> bool {
+    tables.iter().any(|table| table.iter().any(|flag| flag.long == name))
+}
+
+/// The flags of Kubernetes that a command with these tables means otherwise.
+pub(crate) fn taken(tables: &[&'static [Flag]]) -> Vec<&'static str> {
+    let all = KUBERNETES_FLAGS.iter().chain(NAMESPACE_FLAGS).map(|flag| flag.long);
+    all.filter(|name| is_taken(tables, name)).collect()
+}
+
+/// How Kubernetes is reached, as the flags that are not `taken` say.
+pub(crate) fn overrides(parsed: &Parsed, taken: &[&str]) -> KubeOverrides {
+    let text = |name: &str| if taken.contains(&name) { String::new() } else { parsed.text(name).to_owned() };
+    let is_given = |name: &str| !taken.contains(&name) && parsed.is_set(name);
+    KubeOverrides {
+        cluster: text("cluster"),
+        user: text("user"),
+        username: text("username"),
+        password: text("password").into(),
+        token: text("token").into(),
+        client_certificate: text("client-certificate"),
+        client_key: text("client-key"),
+        impersonate: text("as"),
+        impersonate_groups: if is_given("as-group") { parsed.texts("as-group").to_vec() } else { Vec::new() },
+        impersonate_uid: text("as-uid"),
+        certificate_authority: text("certificate-authority"),
+        insecure_skip_tls_verify: is_given("insecure-skip-tls-verify")
+            .then(|| parsed.is_on("insecure-skip-tls-verify")),
+        tls_server_name: text("tls-server-name"),
+        proxy_url: text("proxy-url"),
+    }
+}
+
+/// The time that `--request-timeout` gives a request; `None` is no limit. A number without a unit counts seconds.
+pub(crate) fn request_timeout(text: &str) -> Result<Option<Duration>, Failure> {
+    let bad = || {
+        Failure::generic(format!(
+            "invalid timeout value {text:?}: a number with a unit as 1s, 2m or 3h, or 0"
+        ))
+    };
+    let time = if let Ok(seconds) = text.parse::<u64>() {
+        Duration::from_secs(seconds)
+    } else {
+        let time = tiphys_go::duration::parse(text).map_err(|_error| bad())?;
+        Duration::try_from(time).map_err(|_error| bad())?
+    };
+    Ok(Some(time).filter(|time| !time.is_zero()))
+}
 
 /// The one of them that a command with another `--namespace` does not have.
 pub(crate) const NAMESPACE_FLAGS: &[Flag] =
@@ -177,13 +251,31 @@ pub(crate) fn route(parsed: &Parsed, terminal: &Terminal) -> Result<Route, Failu
         None if !server.is_empty() => {}
         _ => return Ok(Route::Unspecified),
     }
-    let access = Access::of(parsed, server, configured.as_ref())?;
+    let access = Access::of(parsed, server, configured.as_ref())?.heeding(terminal);
     Ok(Route::Server(Box::new(access), configured.map(Box::new)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cli_101_flags_of_kubernetes_are_read_unless_a_command_means_its_own() {
+        const OWN: &[Flag] = &[flag("password", Kind::Text, "", ""), flag("namespace", Kind::Texts, "", "")];
+        let args = ["--password", "p", "--as", "jane", "--as-group", "a", "--as-group", "b", "--token=t"];
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let parsed = crate::flags::parse(&args, &[OWN, KUBERNETES_FLAGS]).unwrap();
+        assert_eq!(taken(&[OWN]), ["password", "namespace"]);
+        let found = overrides(&parsed, &taken(&[OWN]));
+        assert_eq!((found.impersonate.as_str(), found.impersonate_groups.len()), ("jane", 2));
+        assert!(found.password.expose().is_empty() && found.token.expose() == "t");
+        assert_eq!(found.insecure_skip_tls_verify, None);
+        for (text, time) in [("0", None), ("30", Some(30)), ("2m", Some(120)), ("0s", None)] {
+            assert_eq!(request_timeout(text).unwrap(), time.map(Duration::from_secs), "{text}");
+        }
+        assert_eq!(request_timeout("soon").unwrap_err().code, 20);
+        assert_eq!(request_timeout("-1s").unwrap_err().code, 20);
+    }
 
     #[test]
     fn cli_102_options_are_words_of_a_shell() {

@@ -30,6 +30,7 @@ mod gpg;
 pub mod live;
 mod login;
 mod man;
+mod outfile;
 mod output;
 mod plugin;
 mod proj;
@@ -50,13 +51,22 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+pub use crate::admin::{Dashboard, Panel};
 use crate::completion::Listing;
 pub use crate::described::{Describe, Described, Subject};
 use crate::terminal::Terminal;
 
-/// Runs the user's command. `args` are the arguments behind the program's name; `describe` reads the file of
-/// `appset generate --offline` (ASET-305).
-pub fn main(args: &[OsString], describe: Describe) -> ExitCode {
+/// What only the program can do, of which this crate is a part.
+#[derive(Clone, Copy)]
+pub struct Own {
+    /// Reads the file of `appset generate --offline` (ASET-305).
+    pub describe: Describe,
+    /// Answers the API for `admin dashboard` (CLI-903).
+    pub dashboard: Dashboard,
+}
+
+/// Runs the user's command. `args` are the arguments behind the program's name.
+pub fn main(args: &[OsString], own: Own) -> ExitCode {
     let mut env = std::collections::BTreeMap::new();
     for (key, value) in std::env::vars_os() {
         if let (Ok(key), Ok(value)) = (key.into_string(), value.into_string()) {
@@ -70,7 +80,8 @@ pub fn main(args: &[OsString], describe: Describe) -> ExitCode {
         _ => called.unwrap_or_else(|| "tiphys".to_owned()),
     };
     let mut terminal = Terminal::process(program, env);
-    terminal.describe = Some(describe);
+    terminal.describe = Some(own.describe);
+    terminal.dashboard = Some(own.dashboard);
     let mut words = Vec::with_capacity(args.len());
     for arg in args {
         words.push(arg.to_string_lossy().into_owned());

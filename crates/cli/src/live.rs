@@ -75,6 +75,8 @@ async fn read(way: &Way<'_>, names: &[String], objects: bool) -> Result<Taken, F
         kubeconfig: way.kubeconfig,
         context: way.context,
         namespace: way.namespace,
+        overrides: tiphys_cluster::KubeOverrides::default(),
+        timeout: None,
         advises: true,
         environment: &environment,
     };

@@ -103,7 +103,7 @@ async fn log_in(session: &Session<'_>) -> Result<Ended, Failure> {
     if flags.is_on("device") && !flags.is_on("sso") {
         return Err(Failure::fatal("--device is a way of --sso: give both"));
     }
-    let mut access = Access::of(flags, server, None)?;
+    let mut access = Access::of(flags, server, None)?.heeding(session.terminal);
     session.forward(&mut access).await?;
     if !try_tls(session, &mut access).await? {
         return Ok(Ended::Code(1));
@@ -159,7 +159,7 @@ pub(crate) async fn renew(
         return Ok(());
     }
     let Some(found) = context(session, flags.text("argocd-context"))? else { return Ok(()) };
-    let mut access = Access::of(flags, flags.text("server"), Some(&found))?;
+    let mut access = Access::of(flags, flags.text("server"), Some(&found))?.heeding(session.terminal);
     session.forward(&mut access).await?;
     let token = token(&access, username, password).await?;
     let mut editor = Editor::open(flags.text("config"), session.terminal)?;

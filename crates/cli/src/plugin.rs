@@ -38,7 +38,7 @@ pub(crate) fn run(terminal: &Terminal, word: &str, args: Vec<String>) -> u8 {
         }
         Err(failure) => {
             let style = if terminal.stderr_is_tty { Style::Human } else { Style::Json };
-            terminal.warn(&failure.show(style, terminal.now()));
+            terminal.fail(style, &failure);
             return failure.code;
         }
     };

@@ -5,14 +5,14 @@
 
 mod edit;
 mod integrity;
-mod options;
+pub(crate) mod options;
 mod remote;
 mod role;
 mod show;
 mod text;
 mod token;
 mod windows;
-mod work;
+pub(crate) mod work;
 
 pub(crate) use token::seconds;
 

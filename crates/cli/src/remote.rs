@@ -13,13 +13,22 @@ pub(crate) async fn read(place: &str) -> Result<String, Failure> {
     if !(place.starts_with("http://") || place.starts_with("https://")) {
         return read_input(place).await;
     }
+    read_url(place, reqwest::Client::builder()).await
+}
+
+/// The same of a URL of this machine, or of one that somebody knows the way to: no proxy is asked.
+pub(crate) async fn read_directly(url: &str) -> Result<String, Failure> {
+    read_url(url, reqwest::Client::builder().no_proxy()).await
+}
+
+async fn read_url(place: &str, client: reqwest::ClientBuilder) -> Result<String, Failure> {
     // What stands before the host may be a password.
     let shown = tiphys_api::repo_url::redact(place);
     let failed = |error: reqwest::Error| {
         Failure::generic(format!("{shown}: {}", tiphys_cluster::error_chain(&error.without_url())))
     };
     tiphys_cloud::provide_crypto();
-    let client = reqwest::Client::builder().timeout(TIMEOUT).build().map_err(failed)?;
+    let client = client.timeout(TIMEOUT).build().map_err(failed)?;
     let mut answer = client.get(place).send().await.map_err(failed)?.error_for_status().map_err(failed)?;
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(failed)? {

@@ -24,7 +24,8 @@ const PROJECT: Flag = flag("project", Kind::Text, "", "Project of the repository
 const OUTPUT: Flag = flag("output", Kind::Text, "wide", "Output format: wide, json, yaml or url").or('o');
 const REFRESH: Flag = flag("refresh", Kind::Text, "", "Ask for the state of connections again: hard");
 
-const ADD_FLAGS: &[Flag] = &[
+/// Flags that describe a repository, beside its credentials.
+pub(crate) const DESCRIBED: &[Flag] = &[
     flag("name", Kind::Text, "", "Name of the repository, for Helm"),
     PROJECT,
     flag("insecure-ignore-host-key", Kind::Bool, "false", "Deprecated: --insecure-skip-server-verification"),
@@ -65,7 +66,7 @@ static GROUP: Group<Verb> = Group {
             Verb::Add,
             ("add", "REPOURL"),
             "Add a repository",
-            &[credentials::FLAGS, ADD_FLAGS],
+            &[credentials::FLAGS, credentials::UPSERT, DESCRIBED],
             (1, 1),
         ),
         Command::new(Verb::Get, ("get", "REPO"), "Show a repository", &[GET_FLAGS], (1, 1)),
@@ -156,7 +157,7 @@ async fn add(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 /// The repository that the flags describe (CLI-800, CLI-801).
-async fn wanted(session: &Session<'_>) -> Result<Repository, Failure> {
+pub(crate) async fn wanted(session: &Session<'_>) -> Result<Repository, Failure> {
     let flags = session.flags;
     let url = session.operand(0);
     let is_named = || {

@@ -37,7 +37,7 @@ static GROUP: Group<Verb> = Group {
             Verb::Add,
             ("add", "REPOURL"),
             "Add credentials for all repositories below a URL",
-            &[credentials::FLAGS, ADD_FLAGS],
+            &[credentials::FLAGS, credentials::UPSERT, ADD_FLAGS],
             (1, 1),
         ),
         Command::new(Verb::List, ("list", ""), "List credential templates", &[LIST_FLAGS], (0, usize::MAX)),

@@ -18,8 +18,6 @@ use crate::failure::Failure;
 pub(crate) use access::{Access, Trouble, trouble};
 pub(crate) use events::Events;
 
-/// Bytes of one answer (CLI-106).
-const ANSWER_BYTES_MAX: usize = 200 << 20;
 /// Time until a server has to accept a connection (CLI-124).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for an answer; a comparison that is asked for may take a while.
@@ -37,6 +35,8 @@ pub(crate) struct Api {
     headers: Vec<(String, Secret<String>)>,
     /// How often a question that changes nothing is asked.
     attempts: u32,
+    /// Bytes of one answer (CLI-106).
+    answer_bytes_max: usize,
     /// What the server said besides its answers.
     warnings: Mutex<Vec<String>>,
 }
@@ -90,6 +90,7 @@ impl Api {
             token: access.token.clone(),
             headers: access.headers()?,
             attempts: ATTEMPTS.max(access.retries.saturating_add(1)),
+            answer_bytes_max: access.answer_bytes_max,
             warnings: Mutex::default(),
         })
     }
@@ -237,8 +238,8 @@ impl Api {
     async fn read(&self, mut answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|error| self.unreached(error))? {
-            if bytes.len().saturating_add(chunk.len()) > ANSWER_BYTES_MAX {
-                let text = format!("the answer has more than {ANSWER_BYTES_MAX} bytes");
+            if bytes.len().saturating_add(chunk.len()) > self.answer_bytes_max {
+                let text = format!("the answer has more than {} bytes", self.answer_bytes_max);
                 return Err(Failure::status("ResourceExhausted", text));
             }
             bytes.extend_from_slice(&chunk);

@@ -1,5 +1,7 @@
 //! One run of one command of a group: from words to an exit code (CLI-3..8).
 
+use tiphys_cluster::{Connection, KubeOverrides};
+
 use crate::command::{Command, command_help, group_help};
 use crate::completion::Listing;
 use crate::core::{Core, Place};
@@ -31,8 +33,8 @@ pub(crate) struct Session<'a> {
     pub(crate) terminal: &'a Terminal,
     pub(crate) flags: &'a Parsed,
     pub(crate) style: Style,
-    /// Whether `--namespace` is that of the installation.
-    has_namespace: bool,
+    /// Flags of Kubernetes that the command means otherwise, as another `--namespace` than that of the installation.
+    taken: Vec<&'static str>,
 }
 
 /// How a command ended, when it did not fail.
@@ -69,29 +71,45 @@ impl Session<'_> {
 
     /// Connects to Kubernetes, whatever server is set: what `admin` commands do.
     pub(crate) async fn connect_to_cluster(&self) -> Result<Core, Failure> {
-        Core::connect(&self.place()).await
+        Core::connect(&self.place()?).await
+    }
+
+    /// The way to the cluster, whatever is in it.
+    pub(crate) async fn connection(&self) -> Result<Connection, Failure> {
+        self.place()?.connection().await
     }
 
     /// Reaches a server by way of Kubernetes where that is wanted (CLI-123).
     pub(crate) async fn forward(&self, access: &mut Access) -> Result<(), Failure> {
         if forward::is_wanted(self.flags) {
-            access.forward(forward::open(self.flags, &self.place()).await?);
+            access.forward(forward::open(self.flags, &self.place()?).await?);
         }
         Ok(())
     }
 
     /// Which cluster, and where in it.
-    fn place(&self) -> Place<'_> {
-        let flags = self.flags;
-        let context = flags.text("kube-context");
-        Place {
-            kubeconfig: flags.text("kubeconfig"),
-            context: if context.is_empty() { flags.text("context") } else { context },
+    fn place(&self) -> Result<Place<'_>, Failure> {
+        let text = |name: &str| if self.taken.contains(&name) { "" } else { self.flags.text(name) };
+        let context = self.flags.text("kube-context");
+        let timeout = match text("request-timeout") {
+            "" => None,
+            given => global::request_timeout(given)?,
+        };
+        Ok(Place {
+            kubeconfig: text("kubeconfig"),
+            context: if context.is_empty() { text("context") } else { context },
             // A command whose `--namespace` may be repeated means something else by it.
-            namespace: if self.has_namespace { flags.text("namespace") } else { "" },
+            namespace: text("namespace"),
+            overrides: self.overrides(),
+            timeout,
             advises: self.style == Style::Human,
             environment: &self.terminal.env,
-        }
+        })
+    }
+
+    /// What the flags say in place of the kubeconfig.
+    pub(crate) fn overrides(&self) -> KubeOverrides {
+        global::overrides(self.flags, &self.taken)
     }
 
     /// An operand; empty when there are fewer.
@@ -161,8 +179,8 @@ pub(crate) fn run_command<V: Copy>(
     let program = &terminal.program;
     let mut tables: Vec<&'static [Flag]> =
         command.flags.iter().copied().chain([global::KUBERNETES_FLAGS, global::FLAGS]).collect();
-    let has_other = tables.iter().any(|table| table.iter().any(|flag| flag.long == "namespace"));
-    if !has_other {
+    let taken = global::taken(command.flags);
+    if !taken.contains(&"namespace") {
         tables.push(global::NAMESPACE_FLAGS);
     }
     if terminal.lists(|| Listing::of_command(group, command, &tables)) {
@@ -191,7 +209,7 @@ pub(crate) fn run_command<V: Copy>(
         if !(fewest..=most).contains(&parsed.operands.len()) {
             return Ok(Ended::Help);
         }
-        let session = Session { terminal, flags: &parsed, style, has_namespace: !has_other };
+        let session = Session { terminal, flags: &parsed, style, taken: taken.clone() };
         execute(perform(&session, command.verb))
     });
     match outcome {
@@ -202,11 +220,11 @@ pub(crate) fn run_command<V: Copy>(
         }
         Ok(Ended::HelpAnd(text)) => {
             terminal.print(&command_help());
-            terminal.warn(&Failure::fatal(text).show(style, terminal.now()));
+            terminal.fail(style, &Failure::fatal(text));
             command.usage_code
         }
         Err(failure) => {
-            terminal.warn(&failure.show(style, terminal.now()));
+            terminal.fail(style, &failure);
             failure.code
         }
     }
@@ -221,7 +239,7 @@ pub(crate) fn within<T>(
 ) -> Result<T, Failure> {
     global::supply(flags, terminal)?;
     let style = global::style(flags, terminal);
-    execute(work(&Session { terminal, flags, style, has_namespace: false }))
+    execute(work(&Session { terminal, flags, style, taken: vec!["namespace"] }))
 }
 
 /// Waits for something, until a signal to stop comes.

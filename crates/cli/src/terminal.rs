@@ -13,9 +13,10 @@ use tiphys_api::printable;
 use tiphys_api::secret::Secret;
 use tiphys_source::Clock;
 
+use crate::admin::Dashboard;
 use crate::completion::Listing;
 use crate::described::Describe;
-use crate::failure::{Failure, Style, record};
+use crate::failure::{Failure, Style, record, stamp};
 
 /// Bytes of one input file or of standard input.
 pub(crate) const INPUT_BYTES_MAX: u64 = 64 << 20;
@@ -36,6 +37,8 @@ pub(crate) struct Terminal {
     pub(crate) zone: TimeZone,
     /// Reads descriptions of installations; only the program itself can.
     pub(crate) describe: Option<Describe>,
+    /// Answers the API; only the program itself can.
+    pub(crate) dashboard: Option<Dashboard>,
     sink: Sink,
 }
 
@@ -65,6 +68,7 @@ impl Terminal {
             clock: Clock::real(),
             zone: TimeZone::system(),
             describe: None,
+            dashboard: None,
             sink: Sink::Process,
         }
     }
@@ -86,6 +90,11 @@ impl Terminal {
         true
     }
 
+    /// Whether commands say what they offer instead of doing it.
+    pub(crate) fn is_listing(&self) -> bool {
+        matches!(self.sink, Sink::Listing(_))
+    }
+
     /// What was said there is.
     pub(crate) fn listed(self) -> Option<Listing> {
         match self.sink {
@@ -105,6 +114,7 @@ impl Terminal {
             clock: Clock::manual("2026-08-01T10:00:00Z".parse().unwrap()).0,
             zone: TimeZone::UTC,
             describe: None,
+            dashboard: None,
             sink: Sink::Memory(Mutex::default()),
         }
     }
@@ -162,7 +172,10 @@ impl Terminal {
 
     /// Writes to standard error, as [`Terminal::print`] does.
     pub(crate) fn warn(&self, text: &str) {
-        let text = &*printable::lines(text);
+        self.write_error(&printable::lines(text));
+    }
+
+    fn write_error(&self, text: &str) {
         match &self.sink {
             Sink::Listing(_) => {}
             Sink::Process => {
@@ -178,7 +191,32 @@ impl Terminal {
 
     /// Writes a log record to standard error.
     pub(crate) fn log(&self, style: Style, level: &str, message: &str) {
-        self.warn(&record(style, level, message, None, self.now()));
+        self.record(style, level, message, None);
+    }
+
+    /// Writes the record of a failure to standard error.
+    pub(crate) fn fail(&self, style: Style, failure: &Failure) {
+        self.record(style, "fatal", &failure.message, failure.hint.as_deref());
+    }
+
+    fn record(&self, style: Style, level: &str, message: &str, hint: Option<&str>) {
+        let time = stamp(self.variable("ARGOCD_LOG_FORMAT_TIMESTAMP"), self.now());
+        if style != Style::Text || self.variable("FORCE_LOG_COLORS") != "1" {
+            self.warn(&record(style, level, message, hint, &time));
+            return;
+        }
+        // The colour is ours; nothing else in the line commands the terminal (CLI-106).
+        let is_full = self.variable("ARGOCD_LOG_FORMAT_ENABLE_FULL_TIMESTAMP") == "1";
+        let time = if is_full { time } else { "0000".to_owned() };
+        let (colour, word) = match level {
+            "warning" | "warn" => (33, "WARN"),
+            "info" => (36, "INFO"),
+            "debug" => (37, "DEBU"),
+            "error" => (31, "ERRO"),
+            _ => (31, "FATA"),
+        };
+        let text = printable::line(message);
+        self.write_error(&format!("\u{1b}[{colour}m{word}\u{1b}[0m[{}] {text}\n", printable::line(&time)));
     }
 
     /// A second as tables of tokens show it.
@@ -273,8 +311,13 @@ async fn read_line() -> Option<String> {
 
 /// [`read_file`] beside the runtime.
 pub(crate) async fn read_input(path: &str) -> Result<String, Failure> {
+    read_input_within(path, INPUT_BYTES_MAX).await
+}
+
+/// The same for input that may be larger, or has to be smaller.
+pub(crate) async fn read_input_within(path: &str, bytes_max: u64) -> Result<String, Failure> {
     let path = path.to_owned();
-    match tokio::task::spawn_blocking(move || read_file(&path)).await {
+    match tokio::task::spawn_blocking(move || read_file_within(&path, bytes_max)).await {
         Ok(read) => read,
         Err(panic) => Err(Failure::generic(format!("reading failed unexpectedly: {panic}"))),
     }
@@ -282,15 +325,19 @@ pub(crate) async fn read_input(path: &str) -> Result<String, Failure> {
 
 /// The text of a file, or of standard input for `-`.
 pub(crate) fn read_file(path: &str) -> Result<String, Failure> {
+    read_file_within(path, INPUT_BYTES_MAX)
+}
+
+fn read_file_within(path: &str, bytes_max: u64) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = if path == "-" {
-        std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut bytes)
+        std::io::stdin().lock().take(bytes_max).read_to_end(&mut bytes)
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX).read_to_end(&mut bytes))
+        std::fs::File::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes))
     };
     read.map_err(|error| Failure::generic(format!("open {path}: {}", io_text(&error))))?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length >= INPUT_BYTES_MAX) {
-        return Err(Failure::generic(format!("{path} is larger than {INPUT_BYTES_MAX} bytes")));
+    if u64::try_from(bytes.len()).is_ok_and(|length| length >= bytes_max) {
+        return Err(Failure::generic(format!("{path} is larger than {bytes_max} bytes")));
     }
     text_of(&bytes, path)
 }
@@ -339,6 +386,14 @@ mod tests {
         let written = terminal.written();
         assert_eq!(written.stdout, "a\\x1b]0;title\\x07\\x9b2J\\r\n\\u{202e}\n");
         assert_eq!(written.stderr, "a\\x1b]0;title\\x07\\x9b2J\\r\nwarning: x\\nerror: forged\\x1b[2J\n");
+        terminal.env.insert("FORCE_LOG_COLORS".to_owned(), "1".to_owned());
+        terminal.log(Style::Text, "error", "x\n\u{1b}[2J");
+        let coloured = "\u{1b}[31mERRO\u{1b}[0m[0000] x\\n\\x1b[2J\n";
+        assert!(terminal.written().stderr.ends_with(coloured), "{:?}", terminal.written().stderr);
+        terminal.env.insert("ARGOCD_LOG_FORMAT_ENABLE_FULL_TIMESTAMP".to_owned(), "1".to_owned());
+        terminal.env.insert("ARGOCD_LOG_FORMAT_TIMESTAMP".to_owned(), "2006".to_owned());
+        terminal.log(Style::Text, "info", "y");
+        assert!(terminal.written().stderr.ends_with("\u{1b}[36mINFO\u{1b}[0m[2026] y\n"), "CLI-106");
         terminal.data("\u{202e}");
         terminal.stdout_is_tty = true;
         terminal.data("\u{202e}");

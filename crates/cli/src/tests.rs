@@ -3,6 +3,7 @@
 mod accounts;
 mod admin;
 mod appsets;
+mod backup;
 mod by_server;
 mod certs;
 mod cluster;
@@ -18,6 +19,7 @@ mod projects;
 mod rendered;
 mod repositories;
 mod specs;
+mod specs_admin;
 mod sso;
 pub(crate) mod web;
 

@@ -12,6 +12,7 @@ mod calm;
 mod contexts;
 mod fence;
 mod handshake;
+mod overrides;
 mod pace;
 mod plugin;
 mod reach;
@@ -44,6 +45,7 @@ use reach::Reach;
 
 pub use contexts::{KubeContext, contexts};
 pub use fence::Fence;
+pub use overrides::KubeOverrides;
 pub use plugin::PluginPolicy;
 
 pub(crate) use call::{Answer, Call, INITIALIZING_LOOKS, INITIALIZING_WAIT, encode, status_error};
@@ -66,6 +68,12 @@ pub enum ConnectError {
     /// The kubeconfig cannot be read or has no such context.
     #[error("cannot use the kubeconfig")]
     Kubeconfig(#[source] Box<kube::config::KubeconfigError>),
+    /// The kubeconfig has no user entry of this name.
+    #[error("auth info {name:?} does not exist")]
+    User {
+        /// The name.
+        name: String,
+    },
     /// The pod has no service account, or does not run in a cluster.
     #[error("cannot use the service account of the pod")]
     InCluster(#[source] Box<kube::config::InClusterError>),
@@ -167,13 +175,24 @@ impl Connection {
         context: Option<&str>,
         limits: ClientLimits,
     ) -> Result<Self, ConnectError> {
-        let kubeconfig = match path {
+        Self::from_kubeconfig_with(path, context, &KubeOverrides::default(), limits).await
+    }
+
+    /// The same, with what a command line says in place of the file.
+    pub async fn from_kubeconfig_with(
+        path: Option<&Path>,
+        context: Option<&str>,
+        overrides: &KubeOverrides,
+        limits: ClientLimits,
+    ) -> Result<Self, ConnectError> {
+        let mut kubeconfig = match path {
             Some(path) => Kubeconfig::read_from(path),
             None => Kubeconfig::read(),
         }
         .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;
-        let options =
+        let mut options =
             KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+        overrides.apply(&mut kubeconfig, &mut options)?;
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;

@@ -23,7 +23,9 @@ mod watch;
 mod write;
 
 pub use about::events_about;
-pub use connection::{ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts};
+pub use connection::{
+    ConnectError, Connection, Fence, Impersonation, KubeContext, KubeOverrides, PluginPolicy, contexts,
+};
 pub use error::{ApiError, Refusal, error_chain};
 pub use exec::{ExecEvent, ExecInput, ExecQuery, ExecSink, ExecStream};
 pub use index::{

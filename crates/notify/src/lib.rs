@@ -25,7 +25,12 @@ pub use condition::{Condition, Outcome, evaluate};
 pub use config::{Config, ConfigError, Service};
 pub use message::{Notification, RenderError};
 pub use names::Names;
-pub use process::{Delivery, Failure, Processing, Request, SentTo, process, skip_reason};
+pub use process::{Delivery, Failure, Processing, Request, SentTo, process, render, skip_reason};
 pub use state::{NOTIFIED, Notified};
 pub use subscription::{Destination, Subscriptions};
 pub use variables::Variables;
+
+/// `ConfigMap` with the configuration (NTF-1).
+pub const CONFIG_MAP: &str = "argocd-notifications-cm";
+/// Secret that services of the configuration refer to (NTF-1).
+pub const SECRET: &str = "argocd-notifications-secret";

@@ -184,16 +184,28 @@ impl Look<'_> {
         if !self.request.config.services.contains_key(service) {
             return Err(format!("notification service '{service}' is not supported"));
         }
-        let variables: TemplateValue =
-            self.request.variables.of_delivery(service, &self.destination.recipient);
-        let mut merged = Notification { message: String::new(), blocks: Map::new() };
-        for name in &self.outcome.templates {
-            let template = self.request.config.templates.get(name);
-            let template = template.ok_or_else(|| RenderError::Unknown(name.clone()).to_string())?;
-            merged.overlay(template);
-        }
-        merged.render(&variables, self.request.environment).map_err(|error| error.to_string())
+        render(self.request, &self.outcome.templates, self.destination).map_err(|error| error.to_string())
     }
+}
+
+/// What templates say to a destination, the later over the earlier (NTF-204); whether its service is configured is not
+/// asked.
+///
+/// # Errors
+/// When there is no such template, or one cannot be rendered.
+pub fn render(
+    request: &Request<'_>,
+    templates: &[String],
+    destination: &Destination,
+) -> Result<Notification, RenderError> {
+    let Destination { service, recipient } = destination;
+    let variables: TemplateValue = request.variables.of_delivery(service, recipient);
+    let mut merged = Notification { message: String::new(), blocks: Map::new() };
+    for name in templates {
+        let template = request.config.templates.get(name);
+        merged.overlay(template.ok_or_else(|| RenderError::Unknown(name.clone()))?);
+    }
+    merged.render(&variables, request.environment)
 }
 
 #[cfg(test)]

@@ -23,6 +23,14 @@ pub struct Destination {
     pub recipient: String,
 }
 
+impl Destination {
+    /// Reads `service:recipient`; without a colon the recipient is empty.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        recipient(text, false)
+    }
+}
+
 /// Destinations by trigger, each once and in order (NTF-320, NTF-321).
 pub type Subscriptions = BTreeMap<String, BTreeSet<Destination>>;
 

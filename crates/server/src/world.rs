@@ -26,9 +26,6 @@ const SIGNING_KEY: &str = "server.secretkey";
 /// A former one, which verifies and does not sign (API-43).
 const PREVIOUS_KEY: &str = "server.secretkey.previous";
 
-/// `ConfigMap` with the configuration of notifications (NTF-1).
-const NOTIFICATIONS: &str = "argocd-notifications-cm";
-
 /// Secret with the certificate of the port (API-4).
 pub(crate) const TLS_SECRET: &str = "argocd-server-tls";
 
@@ -140,7 +137,7 @@ impl World {
         // The line above can be read; without it nobody may anything.
         let open =
             open.unwrap_or_else(|_| InForce::begin(Rbac::compile(&RbacConfig::default())).policy().clone());
-        let notifications = seen.data.config_maps.get(NOTIFICATIONS);
+        let notifications = seen.data.config_maps.get(tiphys_notify::CONFIG_MAP);
         let notifications =
             notifications.map(|object| Names::of(&objects::texts(object))).unwrap_or_default();
         let version = |object: &Arc<Object>| object.metadata().resource_version.clone();

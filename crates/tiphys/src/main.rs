@@ -94,7 +94,10 @@ fn main() -> ExitCode {
         Some("install") => install::install(rest),
         Some("--version") if is_own => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
         None | Some("help" | "-h" | "--help") if is_own => print(HELP),
-        _ => tiphys_cli::main(&args, tiphys::eval::describe),
+        _ => {
+            let own = tiphys_cli::Own { describe: tiphys::eval::describe, dashboard: run::dashboard };
+            tiphys_cli::main(&args, own)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Parser;
 use serde_json::Value;
 use tiphys_api::settings::ClientLimits;
-use tiphys_cluster::{Connection, Discovery, Target, Writer};
+use tiphys_cluster::{Connection, Discovery, KubeOverrides, Target, Writer};
 use tiphys_control::http::Endpoints;
 use tiphys_control::{Controller, ControllerOptions};
 use tiphys_object::{Gvk, ResourceKey};
@@ -75,6 +75,12 @@ pub(crate) struct Run {
     /// Level of the log
     #[arg(long, default_value = "info", value_parser = ["debug", "info", "warn", "error"])]
     pub(crate) loglevel: String,
+    /// What counts instead of the kubeconfig
+    #[arg(skip)]
+    pub(crate) overrides: KubeOverrides,
+    /// Where the API is for the one person who started it; for nobody alone without one
+    #[arg(skip)]
+    pub(crate) dashboard: Option<String>,
 }
 
 impl Run {
@@ -95,6 +101,8 @@ impl Run {
             force: false,
             logformat: String::new(),
             loglevel: String::new(),
+            overrides: KubeOverrides::default(),
+            dashboard: None,
         }
     }
 }
@@ -155,6 +163,35 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
     let has_api = serve.roles.iter().any(|role| role == "server");
     let metrics_port = Some(serve.metrics_port);
     start(serve.run, Roles { metrics_port, has_api, only_looks: false, is_component: false })
+}
+
+/// `admin dashboard` (CLI-903): the API without logins, beside a controller that only looks; what it may do is what the
+/// kubeconfig may.
+pub(crate) fn dashboard(panel: tiphys_cli::Panel) -> u8 {
+    init_log(if panel.is_verbose { "debug" } else { "error" }, "text");
+    let address = match panel.address.as_str() {
+        "localhost" => Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)),
+        text => text.parse().ok(),
+    };
+    let Some(address) = address else {
+        crate::fail(&format!("--address: {:?} is no address; name one as 127.0.0.1", panel.address), 20);
+        return 20;
+    };
+    if !address.is_loopback() {
+        tracing::error!(%address, "whoever reaches this address may do what your kubeconfig may, without a login");
+    }
+    let run = Run {
+        kubeconfig: panel.kubeconfig,
+        context: panel.context,
+        insecure: true,
+        overrides: panel.overrides,
+        dashboard: Some(format!("http://{}:{}", panel.address, panel.port)),
+        ..Run::at(panel.namespace, address, panel.port)
+    };
+    let mut environment = environment(&run);
+    environment.insert("ARGOCD_SERVER_DISABLE_AUTH".to_owned(), "true".to_owned());
+    let roles = Roles { metrics_port: None, has_api: true, only_looks: true, is_component: false };
+    u8::from(start_as(run, roles, environment) != ExitCode::SUCCESS) * 20
 }
 
 fn start(run: Run, roles: Roles) -> ExitCode {
@@ -258,7 +295,8 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
             TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         servers.push(serve_http(listener, &endpoints));
     }
-    let connection = connect((run.kubeconfig.as_deref(), run.context.as_deref()), &environment).await?;
+    let way = (run.kubeconfig.as_deref(), run.context.as_deref());
+    let connection = connect_with(way, &run.overrides, &environment).await?;
     let discovery = Discovery::new(connection.clone());
     let application_sets = prepare(&run, roles, &connection, &discovery).await?;
     let options = ControllerOptions {
@@ -288,6 +326,9 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
         };
         // What runs in the clusters does not depend on who can ask about it.
         if let Err(error) = api_server::start(api, &controller, place).await {
+            if run.dashboard.is_some() {
+                return Err(error.context("the API server cannot start"));
+            }
             tracing::error!(
                 error = format!("{error:#}"),
                 "the API server cannot start; the controller works without it"
@@ -308,6 +349,9 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
         read_only = reads,
         "Tiphys is running"
     );
+    if let Some(address) = &run.dashboard {
+        crate::print(&format!("Argo CD UI is available at {address}\n"));
+    }
     let lost = tokio::select! {
         () = stop_signal() => false,
         () = controller.lost() => true,
@@ -399,13 +443,22 @@ pub(crate) async fn connect(
     (kubeconfig, context): (Option<&Path>, Option<&str>),
     environment: &BTreeMap<String, String>,
 ) -> anyhow::Result<Connection> {
+    connect_with((kubeconfig, context), &KubeOverrides::default(), environment).await
+}
+
+/// The same, with what counts instead of the kubeconfig.
+async fn connect_with(
+    (kubeconfig, context): (Option<&Path>, Option<&str>),
+    overrides: &KubeOverrides,
+    environment: &BTreeMap<String, String>,
+) -> anyhow::Result<Connection> {
     let limits = ClientLimits::of(environment);
     let in_pod = environment.contains_key("KUBERNETES_SERVICE_HOST");
     let named = kubeconfig.is_some() || context.is_some() || environment.contains_key("KUBECONFIG");
     if in_pod && !named {
         return Connection::in_cluster(limits).await.context("cannot use the pod's service account");
     }
-    Connection::from_kubeconfig(kubeconfig, context, limits)
+    Connection::from_kubeconfig_with(kubeconfig, context, overrides, limits)
         .await
         .context("cannot use the kubeconfig; name one with --kubeconfig or KUBECONFIG")
 }

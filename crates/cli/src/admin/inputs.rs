@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tiphys_api::AppProject;
 use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_installation::InstallationData;
-use tiphys_object::Object;
+use tiphys_object::{Object, access};
 
 use crate::command::Command;
 use crate::failure::Failure;
@@ -123,7 +123,7 @@ pub(crate) fn files(flag: &str, path: &str) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Texts that an API server would encode when it stores a Secret.
-fn encode_texts(secret: &mut Value) {
+pub(super) fn encode_texts(secret: &mut Value) {
     let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|secret| secret.remove("stringData"))
     else {
         return;
@@ -132,6 +132,30 @@ fn encode_texts(secret: &mut Value) {
     for (key, text) in texts {
         if let Some(text) = text.as_str() {
             data[key] = STANDARD.encode(text).into();
+        }
+    }
+}
+
+/// The opposite: what a Secret holds, as texts that people read and write. A value that is no text stays as it is.
+pub(super) fn decode_texts(secret: &mut Value) {
+    let Some(Value::Object(data)) = secret.as_object_mut().and_then(|secret| secret.remove("data")) else {
+        return;
+    };
+    let (mut texts, mut rest) = (Map::new(), Map::new());
+    for (key, value) in data {
+        let text = value
+            .as_str()
+            .and_then(|text| STANDARD.decode(text).ok())
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        match text {
+            Some(text) => drop(texts.insert(key, text.into())),
+            None => drop(rest.insert(key, value)),
+        }
+    }
+    let members = access::ensure_object(secret);
+    for (name, found) in [("data", rest), ("stringData", texts)] {
+        if !found.is_empty() {
+            access::member_object_mut(members, name).extend(found);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `admin proj …`: what a project permits, asked of its manifest alone (REP-230..235).
+//! `admin proj …`: what a project permits, asked of its manifest alone (REP-230..235), and how projects are made and
+//! changed (CLI-920, CLI-922).
 
 use jiff::Timestamp;
 use tiphys_api::AppProject;
@@ -12,6 +13,7 @@ use tiphys_policy::project::{self, Resource, Target};
 use tiphys_policy::window::{self, Subject, SyncAttempt};
 
 use super::inputs::{self, answer, invalid, verb};
+use super::{policies, spec};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::output::{Format, print};
@@ -59,6 +61,15 @@ const AROUND: &[Flag] = &[
 
 #[derive(Clone, Copy, Debug)]
 enum Verb {
+    Ask(Question),
+    GenerateSpec,
+    GenerateAllowList,
+    UpdateRolePolicy,
+}
+
+/// What is asked of a manifest alone.
+#[derive(Clone, Copy, Debug)]
+enum Question {
     Validate,
     CanSource,
     CanDeploy,
@@ -75,50 +86,71 @@ static GROUP: Group<Verb> = Group {
     about: "Say what a project permits",
     commands: &[
         verb(
-            Verb::CanDeploy,
+            Verb::Ask(Question::CanDeploy),
             ("can-deploy", ""),
             "Say whether a destination is permitted",
             &[FILE, DEPLOY, MODE],
             0,
         ),
         verb(
-            Verb::CanResource,
+            Verb::Ask(Question::CanResource),
             ("can-resource", "GROUP KIND"),
             "Say whether objects of a kind are permitted; the core group is \"\"",
             &[FILE, RESOURCE],
             2,
         ),
         verb(
-            Verb::CanSource,
+            Verb::Ask(Question::CanSource),
             ("can-source", "URL"),
             "Say whether a repository is permitted",
             &[FILE, MODE],
             1,
         ),
         verb(
-            Verb::CanSync,
+            Verb::Ask(Question::CanSync),
             ("can-sync", ""),
             "Say whether the sync windows let an application sync",
             &[FILE, SYNC, AT],
             0,
         ),
         verb(
-            Verb::CanUse,
+            Verb::Ask(Question::CanUse),
             ("can-use", ""),
             "Say whether applications of a namespace may use the project",
             &[FILE, USE],
             0,
         ),
-        verb(Verb::Effective, ("effective", ""), "Print the project in force", &[FILE, AROUND], 0),
+        spec::of_project(Verb::GenerateSpec),
+        policies::allow_list_command(Verb::GenerateAllowList),
+        policies::update_command(Verb::UpdateRolePolicy),
         verb(
-            Verb::ServiceAccount,
+            Verb::Ask(Question::Effective),
+            ("effective", ""),
+            "Print the project in force",
+            &[FILE, AROUND],
+            0,
+        ),
+        verb(
+            Verb::Ask(Question::ServiceAccount),
             ("service-account", ""),
             "Print the user that a sync acts as",
             &[FILE, ACCOUNT],
             0,
         ),
-        verb(Verb::Validate, ("validate", ""), "Print what is wrong with a project", &[FILE], 0),
-        verb(Verb::Windows, ("windows", ""), "Print the sync windows, and which are open", &[FILE, AT], 0),
+        verb(
+            Verb::Ask(Question::Validate),
+            ("validate", ""),
+            "Print what is wrong with a project",
+            &[FILE],
+            0,
+        ),
+        verb(
+            Verb::Ask(Question::Windows),
+            ("windows", ""),
+            "Print the sync windows, and which are open",
+            &[FILE, AT],
+            0,
+        ),
     ],
     groups: &[],
     bare_code: 0,
@@ -133,25 +165,34 @@ pub(super) fn run(terminal: &Terminal, args: Vec<String>) -> u8 {
 }
 
 async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
+    match verb {
+        Verb::Ask(question) => Box::pin(ask(session, question)).await,
+        Verb::GenerateSpec => Box::pin(spec::project(session)).await,
+        Verb::GenerateAllowList => Box::pin(policies::allow_list(session)).await,
+        Verb::UpdateRolePolicy => Box::pin(policies::update(session)).await,
+    }
+}
+
+async fn ask(session: &Session<'_>, question: Question) -> Result<Ended, Failure> {
     let (flags, terminal) = (session.flags, session.terminal);
     let project = inputs::project(flags.text("file")).await?;
     let decided = |decision: &Decision| {
         let reason = decision.message.as_deref().unwrap_or_default();
         answer(terminal, (!decision.permitted).then_some(reason))
     };
-    Ok(match verb {
-        Verb::Validate => match project::validate(&project) {
+    Ok(match question {
+        Question::Validate => match project::validate(&project) {
             Ok(()) => OK,
             Err(violation) => {
                 terminal.line(&violation.message);
                 Ended::Code(1)
             }
         },
-        Verb::CanSource => {
+        Question::CanSource => {
             decided(&project::source_permitted(&project, session.operand(0), matching(flags)?))
         }
-        Verb::CanDeploy => decided(&can_deploy(&project, flags)?),
-        Verb::CanResource => {
+        Question::CanDeploy => decided(&can_deploy(&project, flags)?),
+        Question::CanResource => {
             let resource = Resource {
                 group: session.operand(0),
                 kind: session.operand(1),
@@ -160,12 +201,12 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
             };
             decided(&project::resource_permitted(&project, resource))
         }
-        Verb::CanSync => can_sync(terminal, &project, flags)?,
-        Verb::Windows => {
+        Question::CanSync => can_sync(terminal, &project, flags)?,
+        Question::Windows => {
             terminal.print(&windows(&project, time(flags, "at")?)?);
             OK
         }
-        Verb::CanUse => {
+        Question::CanUse => {
             let (namespace, own) = (flags.text("app-namespace"), flags.text("control-plane-namespace"));
             let is_permitted = project::namespace_permitted(&project, "", namespace, own).permitted;
             let refusal = format!(
@@ -174,7 +215,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
             );
             answer(terminal, (!is_permitted).then_some(&*refusal))
         }
-        Verb::ServiceAccount => {
+        Question::ServiceAccount => {
             let [server, destination, app] =
                 ["server", "dest-namespace", "app-namespace"].map(|name| flags.text(name));
             let user = project::service_account(&project, server, destination, app);
@@ -187,7 +228,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
                 Ended::Code(1)
             }
         }
-        Verb::Effective => {
+        Question::Effective => {
             terminal.print(&effective(&project, flags).await?);
             OK
         }

@@ -1,14 +1,13 @@
-//! `admin repo …` and `admin cluster secret-name`: which Secret is meant, asked of URLs and files alone (REP-236, REP-237).
+//! `admin repo …`: which Secret is meant, asked of URLs and files alone (REP-236, REP-237).
 
 use tiphys_api::names::SECRET_TYPE_LABEL;
 use tiphys_api::repo_url;
 use tiphys_api::repository::TemplateMatching;
-use tiphys_api::repository::{
-    self, CredentialTemplate, Repository, SecretKind, cluster_secret_name, secret_name,
-};
+use tiphys_api::repository::{self, CredentialTemplate, Repository, SecretKind, secret_name};
 use tiphys_installation::{InstallationData, objects};
 
 use super::inputs::{self, answer, invalid, verb};
+use super::spec;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::session::{self, Ended, Group, OK, Session};
@@ -32,13 +31,14 @@ enum Verb {
     Same,
     SecretName,
     Resolve,
-    ClusterSecretName,
+    GenerateSpec,
 }
 
 static REPO: Group<Verb> = Group {
     name: "admin repo",
     about: "Say which repository and which Secret is meant",
     commands: &[
+        spec::of_repository(Verb::GenerateSpec),
         verb(Verb::Normalize, ("normalize", "URL"), "Print the spelling that URLs are compared by", &[], 1),
         verb(Verb::Resolve, ("resolve", ""), "Say which credentials are used", &[RESOLVE], 0),
         verb(Verb::Same, ("same", "URL URL"), "Say whether two URLs mean one repository", &[], 2),
@@ -49,29 +49,9 @@ static REPO: Group<Verb> = Group {
     aliases: &[],
 };
 
-static CLUSTER: Group<Verb> = Group {
-    name: "admin cluster",
-    about: "Say which Secret is meant",
-    commands: &[verb(
-        Verb::ClusterSecretName,
-        ("secret-name", "SERVER"),
-        "Print the name of the Secret",
-        &[],
-        1,
-    )],
-    groups: &[],
-    bare_code: 0,
-    aliases: &[],
-};
-
 /// Runs `admin repo …` and says the exit code.
 pub(super) fn run(terminal: &Terminal, args: Vec<String>) -> u8 {
     session::run(terminal, args, &REPO, perform)
-}
-
-/// Runs `admin cluster …` and says the exit code.
-pub(super) fn run_cluster(terminal: &Terminal, args: Vec<String>) -> u8 {
-    session::run(terminal, args, &CLUSTER, perform)
 }
 
 async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
@@ -103,9 +83,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
             };
             terminal.line(&secret_name(kind, operand, session.flags.text("project")));
         }
-        Verb::ClusterSecretName => {
-            terminal.line(&cluster_secret_name(operand).map_err(|error| invalid(error.to_string()))?);
-        }
+        Verb::GenerateSpec => return Box::pin(spec::repository(session)).await,
         Verb::Resolve => return Box::pin(resolve(session)).await,
     }
     Ok(OK)

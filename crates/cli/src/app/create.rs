@@ -18,9 +18,8 @@ use crate::server::is_denied;
 use crate::terminal::read_input;
 
 /// Flags of `create` beside those of the spec.
-pub(super) const FLAGS: &[Flag] = &[
+pub(crate) const FLAGS: &[Flag] = &[
     flag("name", Kind::Text, "", "Name of the application; deprecated, use the operand"),
-    flag("upsert", Kind::Bool, "false", "Change an application that exists"),
     flag("file", Kind::Text, "", "File or URL with applications, - for standard input").or('f'),
     flag("label", Kind::Texts, "", "Label key=value").or('l'),
     flag("annotations", Kind::Texts, "", "Annotation key=value"),
@@ -28,6 +27,10 @@ pub(super) const FLAGS: &[Flag] = &[
     TRACKING_METHOD,
     NAMESPACE,
 ];
+
+/// The flag of `create` alone.
+pub(super) const UPSERT: &[Flag] =
+    &[flag("upsert", Kind::Bool, "false", "Change an application that exists")];
 
 /// How the application's resources are marked (TRK-113).
 const TRACKING_METHOD: Flag = flag(
@@ -70,15 +73,19 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
     Ok(OK)
 }
 
-pub(super) async fn values_literal(session: &Session<'_>) -> Result<Option<String>, Failure> {
+pub(crate) async fn values_literal(session: &Session<'_>) -> Result<Option<String>, Failure> {
     let path = session.flags.text("values-literal-file");
     if path.is_empty() { Ok(None) } else { read_input(path).await.map(Some) }
 }
 
-type Built = (Vec<Value>, Vec<String>);
+pub(crate) type Built = (Vec<Value>, Vec<String>);
 
-/// The applications to create; `None` when none is named (CLI-401).
-fn build(flags: &Parsed, file: Option<&str>, literal: Option<String>) -> Result<Option<Built>, Failure> {
+/// The applications to create, and what is wrong with the flags; `None` when none is named (CLI-401).
+pub(crate) fn build(
+    flags: &Parsed,
+    file: Option<&str>,
+    literal: Option<String>,
+) -> Result<Option<Built>, Failure> {
     let operand = flags.operands.first().map_or("", String::as_str);
     let named = flags.text("name");
     let Some(text) = file else {

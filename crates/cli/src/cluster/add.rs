@@ -23,9 +23,15 @@ use crate::terminal::Answer;
 /// Where the account is made.
 pub(super) const SYSTEM_NAMESPACE: &str = "kube-system";
 
-/// Flags of the command. Its `--namespace` takes the place of the one that other commands have: the installation is
-/// found by the context (CLI-140).
+/// Flags of the command alone.
 pub(super) const FLAGS: &[Flag] = &[
+    flag("upsert", Kind::Bool, "false", "Change a cluster that exists"),
+    flag("yes", Kind::Bool, "false", "Do not ask").or('y'),
+];
+
+/// Flags that describe the cluster. Their `--namespace` takes the place of the one that other commands have: the
+/// installation is found by the context (CLI-140).
+pub(crate) const DESCRIBED: &[Flag] = &[
     flag("name", Kind::Text, "", "Name of the cluster; that of the context by default"),
     flag("in-cluster", Kind::Bool, "false", "The cluster is the one that the installation runs in"),
     flag("cluster-endpoint", Kind::Text, "", "Where the server is: kubeconfig, kube-public or internal"),
@@ -35,10 +41,8 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("shard", Kind::Int, "-1", "Shard of the cluster; -1 leaves it to the controller"),
     flag("label", Kind::Texts, "", "Label key=value"),
     flag("annotation", Kind::Texts, "", "Annotation key=value"),
-    flag("upsert", Kind::Bool, "false", "Change a cluster that exists"),
     flag("service-account", Kind::Text, "", "Account that exists, instead of a new one"),
     flag("system-namespace", Kind::Text, SYSTEM_NAMESPACE, "Namespace of the account"),
-    flag("yes", Kind::Bool, "false", "Do not ask").or('y'),
     flag("proxy-url", Kind::Text, "", "Proxy to the cluster"),
     flag("server-proxy-url", Kind::Text, "", "Proxy that the installation uses; empty for none"),
     flag("aws-cluster-name", Kind::Text, "", "Name of the EKS cluster"),
@@ -55,31 +59,15 @@ pub(super) const FLAGS: &[Flag] = &[
 /// Runs the command.
 pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
-    let found = tiphys_cluster::contexts(kubeconfig(session))
-        .map_err(|error| Failure::generic(error_chain(&error)))?;
-    let name = session.operand(0);
-    if name.is_empty() {
-        session.terminal.log(session.style, "error", "Choose a context name from:");
-        session.terminal.print(&table(&found));
-        return Ok(Ended::Code(1));
-    }
-    if flags.is_on("in-cluster") && flags.is_set("cluster-endpoint") {
-        return Err(Failure::fatal("Can only use one of --in-cluster or --cluster-endpoint"));
-    }
-    let context = found
-        .into_iter()
-        .find(|context| context.name == name)
-        .ok_or_else(|| Failure::generic(format!("context {name} does not exist in kubeconfig")))?;
+    let Some(context) = context(session)? else { return Ok(Ended::Code(1)) };
     let described = Described::read(flags)?;
-    if described.needs_account() && flags.text("service-account").is_empty() && !consents(session, name).await
+    if described.needs_account()
+        && flags.text("service-account").is_empty()
+        && !consents(session, &context.name).await
     {
         return Ok(Ended::Code(1));
     }
-    let limits = ClientLimits::of(&session.terminal.env);
-    let connection = Connection::from_kubeconfig(kubeconfig(session), Some(name), limits)
-        .await
-        .map_err(|error| Failure::generic(error_chain(&error)))?;
-    let writer = Writer::new(connection.clone(), Discovery::new(connection));
+    let writer = writer(session, &context.name).await?;
     // What is wrong with the description is said before anything is made in the cluster.
     let endpoint = endpoint(flags, &context, &writer).await?;
     let core = session.connect().await?;
@@ -100,6 +88,51 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     }
     session.terminal.line(&format!("Cluster '{server}' added"));
     Ok(OK)
+}
+
+/// The cluster as flags and context describe it, with this token; nothing is made anywhere (CLI-920). `None` when no
+/// context is named, which is said.
+pub(crate) async fn described(
+    session: &Session<'_>,
+    token: impl AsyncFnOnce(&Writer) -> Result<Secret<String>, Failure>,
+) -> Result<Option<Cluster>, Failure> {
+    let flags = session.flags;
+    let Some(context) = context(session)? else { return Ok(None) };
+    let described = Described::read(flags)?;
+    let writer = writer(session, &context.name).await?;
+    let endpoint = endpoint(flags, &context, &writer).await?;
+    let token = if described.needs_account() { Some(token(&writer).await?) } else { None };
+    Ok(Some(described.cluster(flags, &context, endpoint, token)))
+}
+
+/// The context that is named; where none is, those that there are are shown (CLI-811).
+fn context(session: &Session<'_>) -> Result<Option<KubeContext>, Failure> {
+    let flags = session.flags;
+    let found = tiphys_cluster::contexts(kubeconfig(session))
+        .map_err(|error| Failure::generic(error_chain(&error)))?;
+    let name = session.operand(0);
+    if name.is_empty() {
+        session.terminal.log(session.style, "error", "Choose a context name from:");
+        session.terminal.print(&table(&found));
+        return Ok(None);
+    }
+    if flags.is_on("in-cluster") && flags.is_set("cluster-endpoint") {
+        return Err(Failure::fatal("Can only use one of --in-cluster or --cluster-endpoint"));
+    }
+    let context = found
+        .into_iter()
+        .find(|context| context.name == name)
+        .ok_or_else(|| Failure::generic(format!("context {name} does not exist in kubeconfig")))?;
+    Ok(Some(context))
+}
+
+/// The way to the cluster of a context.
+async fn writer(session: &Session<'_>, context: &str) -> Result<Writer, Failure> {
+    let limits = ClientLimits::of(&session.terminal.env);
+    let connection = Connection::from_kubeconfig(kubeconfig(session), Some(context), limits)
+        .await
+        .map_err(|error| Failure::generic(error_chain(&error)))?;
+    Ok(Writer::new(connection.clone(), Discovery::new(connection)))
 }
 
 /// The contexts of a kubeconfig (CLI-811).
@@ -134,18 +167,25 @@ async fn consents(session: &Session<'_>, context: &str) -> bool {
 /// Makes the account, or takes the one that is named, and reads its token.
 async fn token(flags: &Parsed, writer: &Writer) -> Result<Secret<String>, Failure> {
     let (namespace, named) = (flags.text("system-namespace"), flags.text("service-account"));
-    let account = if named.is_empty() {
-        access::install(writer, namespace, &namespaces(flags.texts("namespace"))).await?;
-        access::ACCOUNT
-    } else {
-        let target = Target::new(Gvk::new("", "v1", "ServiceAccount"), namespace, named);
-        if writer.get(&target).await?.is_none() {
-            return Err(Failure::generic(format!(
-                "serviceaccounts \"{named}\" not found in namespace {namespace}"
-            )));
-        }
-        named
-    };
+    if !named.is_empty() {
+        return token_of(writer, namespace, named).await;
+    }
+    access::install(writer, namespace, &namespaces(flags.texts("namespace"))).await?;
+    Ok(access::token(writer, namespace, access::ACCOUNT).await?.value)
+}
+
+/// The token of an account that exists.
+pub(crate) async fn token_of(
+    writer: &Writer,
+    namespace: &str,
+    account: &str,
+) -> Result<Secret<String>, Failure> {
+    let target = Target::new(Gvk::new("", "v1", "ServiceAccount"), namespace, account);
+    if writer.get(&target).await?.is_none() {
+        return Err(Failure::generic(format!(
+            "serviceaccounts \"{account}\" not found in namespace {namespace}"
+        )));
+    }
     Ok(access::token(writer, namespace, account).await?.value)
 }
 

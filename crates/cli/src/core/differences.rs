@@ -6,12 +6,17 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use serde_json::Value;
 use tiphys_api::Application;
+use tiphys_api::application::Condition;
+use tiphys_api::codes::{ConditionType, HealthCode};
 use tiphys_api::names::LAST_APPLIED;
 use tiphys_cluster::Scope as ClusterScope;
+use tiphys_engine::app_health::{AppIdentity, AppResource, app_health};
 use tiphys_engine::compare::{
-    CompareInput, ComparedResource, DiffMemo, Scope, builtin_scope, compare, managed_namespace_changed,
+    CompareInput, ComparedResource, Comparison, DiffMemo, Scope, SyncStatusCode, builtin_scope, compare,
+    managed_namespace_changed,
 };
 use tiphys_engine::diff::{DiffOptions, DiffSettings, diff};
+use tiphys_engine::health::{Health, HealthOverrides, evaluate};
 use tiphys_engine::mask::SecretMask;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
@@ -30,6 +35,14 @@ pub(crate) struct Difference {
     pub(crate) key: ResourceKey,
     pub(crate) live: Value,
     pub(crate) target: Value,
+}
+
+/// What the controller would say of an application.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) status: SyncStatusCode,
+    pub(crate) health: Health,
+    pub(crate) conditions: Vec<Condition>,
 }
 
 /// What is compared, and how what lives is seen.
@@ -67,6 +80,47 @@ impl Core {
         )
     }
 
+    /// Compares rendered objects with what lives in the cluster, and says what the controller would say of the
+    /// application: its status, its health and its conditions (CLI-921).
+    pub(crate) async fn verdict(
+        &self,
+        app: &Application,
+        world: &World,
+        targets: &[Arc<Object>],
+    ) -> Result<Verdict, Failure> {
+        let overrides = HealthOverrides::from_settings(world.settings.cm())
+            .map_err(|error| Failure::generic(error.to_string()))?;
+        let destination = Destination::of(app, self, world).await?;
+        let ignore = ignore_rules(app, world)?;
+        let managed = self.managed(app, &destination, &ignore).await?;
+        let by_key = look_up(app, &destination, targets, &ignore).await;
+        let sides = Sides {
+            targets,
+            managed: &managed,
+            by_key: &|key| by_key.get(key).cloned().unwrap_or(Seen::Absent),
+            scope: &|kind| scope(&destination, kind),
+            ignore: &ignore,
+        };
+        let comparison = self.comparison(app, world, &sides)?;
+        let resources: Vec<AppResource<'_>> = comparison
+            .resources
+            .iter()
+            .map(|resource| AppResource {
+                target: resource.target.as_deref(),
+                live: resource.live.as_deref(),
+            })
+            .collect();
+        let identity = AppIdentity { namespace: &app.metadata.namespace, name: &app.metadata.name };
+        let judged = app_health(&resources, identity, |live| match live.to_value() {
+            Ok(value) => evaluate(&value, &overrides),
+            // It was read before; whoever cannot read it again knows nothing of it.
+            Err(_) => Ok(Some(Health::new(HealthCode::Unknown, ""))),
+        });
+        let mut conditions = comparison.conditions.clone();
+        conditions.extend(judged.error.map(|text| Condition::new(ConditionType::ComparisonError, text)));
+        Ok(Verdict { status: comparison.status, health: judged.health, conditions })
+    }
+
     /// The same with what a server says lives: objects of whole kinds are in a namespace where one of them is.
     pub(crate) fn differences_from(
         &self,
@@ -99,12 +153,7 @@ impl Core {
         )
     }
 
-    fn compared(
-        &self,
-        app: &Application,
-        world: &World,
-        sides: &Sides<'_>,
-    ) -> Result<Vec<Difference>, Failure> {
+    fn comparison(&self, app: &Application, world: &World, sides: &Sides<'_>) -> Result<Comparison, Failure> {
         let tracking = world.tracking_of(app);
         let namespace =
             if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
@@ -139,9 +188,23 @@ impl Core {
             managed_namespace_changed: managed_namespace_changed(app),
         };
         let comparison = compare(&input, &mut DiffMemo::default());
-        if let Some(why) = comparison.failed {
-            return Err(Failure::generic(why));
+        match comparison.failed {
+            Some(why) => Err(Failure::generic(why)),
+            None => Ok(comparison),
         }
+    }
+
+    fn compared(
+        &self,
+        app: &Application,
+        world: &World,
+        sides: &Sides<'_>,
+    ) -> Result<Vec<Difference>, Failure> {
+        let comparison = self.comparison(app, world, sides)?;
+        let cm = world.settings.cm();
+        let settings =
+            DiffSettings::from_settings(cm).map_err(|error| Failure::generic(error.to_string()))?;
+        let tracking = world.tracking_of(app);
         let options =
             DiffOptions { ignore: sides.ignore, settings: settings.for_application(app.sync_options()) };
         let mask = SecretMask::from_settings(cm);

@@ -85,8 +85,13 @@ impl World {
 
     /// The settings alone.
     pub(crate) async fn settings(core: &Core) -> Result<Settings, Failure> {
+        Ok(Self::ground(core).await?.settings)
+    }
+
+    /// The settings alone, and what follows from them alone.
+    pub(crate) async fn ground(core: &Core) -> Result<Installation, Failure> {
         let data = config_maps(core, &[SETTINGS_CONFIG_MAP, PARAMS_CONFIG_MAP]).await?;
-        Ok(Installation::build(&data).settings)
+        Ok(Installation::build(&data))
     }
 
     /// Whether there is the project of an application; a server says so itself.

@@ -13,7 +13,7 @@ use crate::remote;
 use crate::session::Session;
 
 /// The flags.
-pub(super) const FLAGS: &[Flag] = &[
+pub(crate) const FLAGS: &[Flag] = &[
     flag("description", Kind::Text, "", "Description of the project"),
     flag("dest", Kind::Texts, "", "Permitted destination: server,namespace").or('d'),
     flag("src", Kind::Texts, "", "Permitted repository").or('s'),
@@ -29,7 +29,7 @@ pub(super) const FLAGS: &[Flag] = &[
 ];
 
 /// The project that `create` is to make; `None` when nobody names it.
-pub(super) async fn wanted(session: &Session<'_>) -> Result<Option<AppProject>, Failure> {
+pub(crate) async fn wanted(session: &Session<'_>) -> Result<Option<AppProject>, Failure> {
     let (file, name) = (session.flags.text("file"), session.operand(0));
     let mut project = AppProject::default();
     if !file.is_empty() {

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// The way to projects.
-pub(super) struct Work {
+pub(crate) struct Work {
     core: Core,
     direct: Option<Box<Direct>>,
 }
@@ -33,7 +33,11 @@ struct Direct {
 impl Work {
     /// Reads the installation, and the applications of all namespaces that are enabled; a server has done so.
     pub(super) async fn begin(session: &Session<'_>) -> Result<Self, Failure> {
-        let core = session.connect().await?;
+        Self::at(session, session.connect().await?).await
+    }
+
+    /// The same of an installation that somebody has found.
+    pub(crate) async fn at(session: &Session<'_>, core: Core) -> Result<Self, Failure> {
         if core.server().is_some() {
             return Ok(Self { core, direct: None });
         }
@@ -55,7 +59,7 @@ impl Work {
     }
 
     /// The installation.
-    pub(super) fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         &self.core
     }
 
@@ -127,7 +131,7 @@ impl Work {
     }
 
     /// The same, for edits that look at more than the spec. A server stores the spec alone.
-    pub(super) async fn edit_project(
+    pub(crate) async fn edit_project(
         &self,
         name: &str,
         edit: impl Fn(&mut AppProject) -> Result<bool, Failure>,
@@ -150,6 +154,6 @@ impl Direct {
 }
 
 /// An object as a project.
-pub(super) fn read(object: &Object) -> Result<AppProject, Failure> {
+pub(crate) fn read(object: &Object) -> Result<AppProject, Failure> {
     tiphys_service::project::read(object).map_err(|error| tiphys_service::Error::from(error).into())
 }

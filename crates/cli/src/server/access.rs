@@ -11,10 +11,19 @@ use tiphys_api::secret::Secret;
 use crate::config_file::{Found, ServerEntry};
 use crate::failure::Failure;
 use crate::flags::Parsed;
-use crate::terminal::read_file;
+use crate::terminal::{Terminal, read_file};
 
 /// The port of an address without one.
 const PORT: u16 = 443;
+
+/// Mebibytes of one answer.
+const ANSWER_MEBIBYTES: usize = 200;
+/// The most that the variable may ask for.
+const ANSWER_MEBIBYTES_MAX: usize = 1 << 12;
+/// The variable with mebibytes of one answer.
+const MAX_SIZE: &str = "ARGOCD_GRPC_MAX_SIZE_MB";
+/// The variable with the least time between two signs of life that servers permit.
+const KEEP_ALIVE: &str = "ARGOCD_GRPC_KEEP_ALIVE_MIN";
 
 /// Times that anything is asked again, whatever a flag says.
 const RETRIES_MAX: i64 = 100;
@@ -31,6 +40,10 @@ pub(crate) struct Access {
     pub(crate) forwarded: Option<u16>,
     /// How often a question that changes nothing is asked again, where that is more than usual (CLI-100).
     pub(crate) retries: u32,
+    /// Bytes of one answer (CLI-106).
+    pub(crate) answer_bytes_max: usize,
+    /// Time between two signs of life on a silent connection, where somebody sets it (CLI-106).
+    pub(crate) keep_alive: Option<Duration>,
 }
 
 impl Access {
@@ -74,7 +87,35 @@ impl Access {
             headers,
             forwarded: None,
             retries: u32::try_from(flags.int("http-retry-max").clamp(0, RETRIES_MAX)).unwrap_or_default(),
+            answer_bytes_max: ANSWER_MEBIBYTES << 20,
+            keep_alive: None,
         })
+    }
+
+    /// The same with what the environment says of connections; what cannot be read of it is told and does not count.
+    pub(crate) fn heeding(mut self, terminal: &Terminal) -> Self {
+        let odd = |name: &str, what: &str| {
+            let value = terminal.variable(name);
+            terminal.warn(&format!("Warning: {name}={value:?} is no {what}, and does not count\n"));
+        };
+        match terminal.variable(MAX_SIZE) {
+            "" => {}
+            text => match text.parse::<usize>() {
+                Ok(size) if (1..=ANSWER_MEBIBYTES_MAX).contains(&size) => self.answer_bytes_max = size << 20,
+                _ => odd(MAX_SIZE, "number of mebibytes"),
+            },
+        }
+        match terminal.variable(KEEP_ALIVE) {
+            "" => {}
+            text => {
+                match tiphys_go::duration::parse(text).ok().and_then(|time| Duration::try_from(time).ok()) {
+                    // As there, twice the least that a server permits.
+                    Some(least) if !least.is_zero() => self.keep_alive = Some(least.saturating_mul(2)),
+                    _ => odd(KEEP_ALIVE, "duration"),
+                }
+            }
+        }
+        self
     }
 
     /// The same by way of a port of this machine. Its name is not that of the server's certificate, so nobody vouches for
@@ -148,6 +189,9 @@ impl Access {
             .redirect(reqwest::redirect::Policy::none())
             // Servers turn away clients that are too old, by the version that the answers are those of (API-24).
             .user_agent(format!("argocd-client/{}", COMPATIBLE_VERSION.trim_start_matches('v')));
+        if let Some(keep_alive) = self.keep_alive {
+            client = client.tcp_keepalive(keep_alive);
+        }
         let entry = &self.entry;
         if entry.insecure {
             client = client.tls_danger_accept_invalid_certs(true);
@@ -194,6 +238,22 @@ pub(crate) fn trouble(cause: &str) -> Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cli_106_the_environment_bounds_answers_and_connections() {
+        let heeded = |env: &[(&str, &str)]| {
+            let terminal = Terminal::memory("argocd", env);
+            let access = access(&[], "cd").unwrap().heeding(&terminal);
+            (access.answer_bytes_max, access.keep_alive, terminal.written().stderr)
+        };
+        assert_eq!(heeded(&[]), (200 << 20, None, String::new()));
+        assert_eq!(
+            heeded(&[(MAX_SIZE, "1"), (KEEP_ALIVE, "30s")]),
+            (1 << 20, Some(Duration::from_mins(1)), String::new())
+        );
+        let (bytes, keep_alive, told) = heeded(&[(MAX_SIZE, "-1"), (KEEP_ALIVE, "soon")]);
+        assert_eq!((bytes, keep_alive, told.lines().count()), (200 << 20, None, 2), "{told}");
+    }
     use crate::flags::parse;
     use crate::global::FLAGS;
 

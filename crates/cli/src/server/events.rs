@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ANSWER_BYTES_MAX, Api, Ask};
+use super::{Api, Ask};
 use crate::failure::Failure;
 
 /// A stream that is being read.
@@ -10,13 +10,19 @@ pub(crate) struct Events {
     answer: reqwest::Response,
     /// What came and is no whole line yet.
     rest: Vec<u8>,
+    /// Bytes of one value.
+    bytes_max: usize,
 }
 
 impl Api {
     /// Begins to read a stream.
     pub(crate) async fn events(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Events, Failure> {
         let ask = Ask { method: &reqwest::Method::GET, path, query, body: None };
-        Ok(Events { answer: self.send(&ask, None).await?, rest: Vec::new() })
+        Ok(Events {
+            answer: self.send(&ask, None).await?,
+            rest: Vec::new(),
+            bytes_max: self.answer_bytes_max,
+        })
     }
 }
 
@@ -32,8 +38,8 @@ impl Events {
                 }
                 return read(&line).map(Some);
             }
-            if self.rest.len() > ANSWER_BYTES_MAX {
-                return Err(ended(format!("a value has more than {ANSWER_BYTES_MAX} bytes")));
+            if self.rest.len() > self.bytes_max {
+                return Err(ended(format!("a value has more than {} bytes", self.bytes_max)));
             }
             match self.answer.chunk().await {
                 Ok(Some(chunk)) => self.rest.extend_from_slice(&chunk),

@@ -152,7 +152,7 @@ fn cli_911_empty_policies_and_operands_are_fatal() {
 #[test]
 fn cli_3_admin_groups_print_their_help() {
     for (args, code, has) in [
-        (&["admin"][..], 0, "settings         Check settings"),
+        (&["admin"][..], 0, "settings               Check settings"),
         (&["admin", "settings"], 0, "rbac               Check who may do what"),
         (&["admin", "settings", "resource-overrides"], 0, "list-actions            List its actions"),
         (&["admin", "settings", "rbac"], 0, "validate"),

@@ -18,7 +18,7 @@ pub(super) const NAMESPACE: &str = "argocd";
 /// An installation without any controller.
 pub(super) struct Embedded {
     pub(super) directory: tempfile::TempDir,
-    kubeconfig: String,
+    pub(super) kubeconfig: String,
     writer: Writer,
     runtime: tokio::runtime::Runtime,
     _server: Server,
@@ -27,6 +27,15 @@ pub(super) struct Embedded {
 impl Embedded {
     /// A server with the definitions, a namespace and the default project.
     pub(super) fn start() -> Self {
+        let started = Self::bare();
+        started.put(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+            "metadata": {"name": "default", "namespace": NAMESPACE},
+            "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}}));
+        started
+    }
+
+    /// The same without a project.
+    pub(super) fn bare() -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let directory = tempfile::tempdir().unwrap();
@@ -50,15 +59,18 @@ impl Embedded {
         let kubeconfig = path.to_str().unwrap().to_owned();
         let started = Self { directory, kubeconfig, writer, runtime, _server: server };
         started.put(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}));
-        started.put(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
-            "metadata": {"name": "default", "namespace": NAMESPACE},
-            "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}}));
         started
     }
 
     /// Creates an object.
     pub(super) fn put(&self, object: &Value) {
         self.runtime.block_on(create(&self.writer, object));
+    }
+
+    /// Replaces an object.
+    pub(super) fn replace(&self, object: &Value) {
+        let permit = Permit::operator(ResourceKey::of(object));
+        self.runtime.block_on(self.writer.update(&permit, object)).unwrap();
     }
 
     /// The token of the server, which opens everything.
