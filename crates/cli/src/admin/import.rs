@@ -593,7 +593,8 @@ mod tests {
 
     #[test]
     fn cli_902_texts_of_secrets_are_restored_as_data() {
-        let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: eA==}\nstringData: {b: y}\n";
+        let secret =
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: eA==}\nstringData: {b: y}\n";
         let read = documents(secret, "FILE", "argocd").map_err(|failure| failure.message).unwrap();
         assert_eq!(read[0].value["data"], json!({"a": "eA==", "b": "eQ=="}));
         assert!(read[0].value.get("stringData").is_none());

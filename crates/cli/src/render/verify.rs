@@ -11,7 +11,7 @@ use tiphys_api::application::{ApplicationSource, HelmParameter, HelmSource};
 use tiphys_helm::{Strictness, compare_objects};
 use tiphys_render::eval::{self, EvalError};
 use tiphys_render::plan::{ClusterFacts, RenderContext};
-use tiphys_render::{Budget, MemoryTree, Tree, parse_manifests};
+use tiphys_render::{Budget, EnabledTools, MemoryTree, SourceType, Tree, TreePath, kind, parse_manifests};
 use tiphys_source::read_directory;
 
 use super::programs::Programs;
@@ -268,22 +268,26 @@ impl Trees {
         } else {
             inside.to_string_lossy().into_owned()
         };
-        let has = |name: &str| directory.join(name).is_file();
-        let tool = if has("Chart.yaml") {
-            Tool::Helm
-        } else if ["kustomization.yaml", "kustomization.yml", "Kustomization"].into_iter().any(has) {
-            Tool::Kustomize
-        } else {
-            return Err(failed(&"holds neither a chart nor an overlay"));
-        };
-        match &self.0 {
-            Some((known, tree)) if *known == root => Ok((Arc::clone(tree), path, tool)),
+        let tree = match &self.0 {
+            Some((known, tree)) if *known == root => Arc::clone(tree),
             _ => {
                 let tree = Arc::new(read_directory(&root).map_err(|error| failed(&error))?);
                 self.0 = Some((root, Arc::clone(&tree)));
-                Ok((tree, path, tool))
+                tree
             }
-        }
+        };
+        // A folder that is both is what the product takes it for (RND-64).
+        let place = TreePath::parse(&path).map_err(|error| failed(&error))?;
+        let (source, enabled) = (ApplicationSource::default(), EnabledTools::default());
+        let found = kind::source_type(&source, tree.as_ref(), &place, enabled);
+        let tool = match found.map_err(|error| failed(&error))? {
+            SourceType::Helm => Tool::Helm,
+            SourceType::Kustomize => Tool::Kustomize,
+            SourceType::Directory | SourceType::Plugin => {
+                return Err(failed(&"holds neither a chart nor an overlay"));
+            }
+        };
+        Ok((tree, path, tool))
     }
 }
 
