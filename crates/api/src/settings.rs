@@ -9,6 +9,7 @@ mod application_sets;
 mod client;
 mod controller;
 mod reader;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ pub use application_sets::{
 };
 pub use client::ClientLimits;
 pub use controller::{ClientRate, Controller, LogFormat, SelfHeal};
+pub use webhooks::Webhooks;
 
 /// Key of `argocd-cmd-params-cm` with the directories of local repositories.
 const LOCAL_REPOSITORIES: &str = "reposerver.local.repositories";
@@ -131,6 +133,7 @@ pub struct Settings {
     data: SettingsData,
     controller: Controller,
     application_sets: ApplicationSets,
+    webhooks: Webhooks,
     refresh_timeouts: RefreshTimeouts,
     compare_options: CompareOptions,
     global_projects: Vec<GlobalProject>,
@@ -151,6 +154,8 @@ impl Settings {
         let mut reader = Reader::new(&data.params, &data.env);
         let controller = Controller::read(&mut reader);
         let application_sets = ApplicationSets::read(&mut reader, &data.cm);
+        let mut webhooks = Webhooks::default();
+        webhooks.read_params(&mut reader);
         let application_namespaces =
             split_list(reader.text("application.namespaces", "ARGOCD_APPLICATION_NAMESPACES").unwrap_or(""));
         let local = reader.text(LOCAL_REPOSITORIES, LOCAL_REPOSITORIES_VARIABLE).unwrap_or("");
@@ -175,6 +180,7 @@ impl Settings {
             ),
         };
         let mut warnings = reader.into_warnings();
+        webhooks.read_cm(&data.cm, &mut warnings);
         warnings.extend(
             relative.iter().map(|root| format!("{LOCAL_REPOSITORIES}: {root:?} is no absolute path")),
         );
@@ -187,6 +193,7 @@ impl Settings {
             data,
             controller,
             application_sets,
+            webhooks,
             refresh_timeouts,
             compare_options,
             global_projects,
@@ -247,6 +254,21 @@ impl Settings {
     /// Parameters of the `ApplicationSet` controller.
     pub fn application_sets(&self) -> &ApplicationSets {
         &self.application_sets
+    }
+
+    /// Whether Kubernetes Events of a reason are written: `ARGOCD_ENABLE_K8S_EVENT` is `all`, `none` or a list of reasons
+    /// (API-226).
+    pub fn has_events(&self, reason: &str) -> bool {
+        match self.env().get("ARGOCD_ENABLE_K8S_EVENT").map(String::as_str) {
+            None | Some("" | "all") => true,
+            Some("none") => false,
+            Some(list) => list.split(',').any(|word| word.trim() == reason),
+        }
+    }
+
+    /// How deliveries of webhooks are worked on (API-199, API-210).
+    pub fn webhooks(&self) -> Webhooks {
+        self.webhooks
     }
 
     /// How often Applications are refreshed (CTL-28).

@@ -112,7 +112,7 @@ pub(crate) fn prepare(
         namespace: plane.namespace.to_string(),
         store: AppStore::new(&world.tracking),
         scheduler,
-        clusters: Arc::new(Pool::new(ways, cluster_sender, tracker, cancel, &world, jitter)),
+        clusters: Arc::new(Pool::new(ways, cluster_sender, tracker, cancel, &world, Arc::clone(&jitter))),
         world: ArcSwap::from_pointee(world),
         sources,
         renders: Renders::new(
@@ -135,6 +135,7 @@ pub(crate) fn prepare(
         trickle: Trickle::default(),
         pushes: Pushes::default(),
         monitors: Monitors::default(),
+        jitter,
         cluster_news: Notify::new(),
         world_news: Notify::new(),
         trees: tokio::sync::broadcast::channel(TREES_MAX).0,

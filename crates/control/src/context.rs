@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use jiff::SignedDuration;
 use tiphys_api::Application;
-use tiphys_cluster::Writer;
+use tiphys_api::settings::Webhooks;
+use tiphys_cluster::{Jitter, Writer};
 use tiphys_go::fnv::fnv1a_64;
 use tiphys_lifecycle::refresh::{Intervals, Level};
 use tiphys_object::{Gvk, Object};
@@ -57,6 +58,8 @@ pub(crate) struct Context {
     pub(crate) pushes: Pushes,
     /// Who looks for orphans, and where.
     pub(crate) monitors: Monitors,
+    /// Spreads what would be done at once: a number from 0 to 1.
+    pub(crate) jitter: Jitter,
     /// Told when there may be news about clusters themselves.
     pub(crate) cluster_news: Notify,
     /// Told when another snapshot is in force.
@@ -95,6 +98,20 @@ impl Context {
         }
     }
 
+    /// The same for those that one push or tag concerns: where these are more than `webhook.refresh.jitter.threshold`, each
+    /// further one waits for a random time below `webhook.refresh.jitter` (API-210), unless something else asks for it.
+    pub(crate) fn request_all<'a>(&self, keys: impl IntoIterator<Item = &'a AppKey>, level: Level) {
+        let Webhooks { jitter, jitter_threshold, .. } = self.world.load().settings.webhooks();
+        for (nth, key) in keys.into_iter().enumerate() {
+            if nth < jitter_threshold || jitter.is_zero() {
+                self.request(key, level, Priority::Urgent);
+            } else if let Some(entry) = self.store.get(key) {
+                entry.memory.lock().request(level);
+                self.scheduler.enqueue_after(key.clone(), jitter.mul_f64((self.jitter)()));
+            }
+        }
+    }
+
     /// Lets the indexes look for every mark that objects of the applications may bear (TRK-91): one that was just taken in
     /// may have brought a further way.
     pub(crate) fn look_for_marks(&self) {
@@ -118,6 +135,9 @@ impl Context {
             message = %note.message,
             "event"
         );
+        if !self.world.load().settings.has_events(note.reason) {
+            return;
+        }
         let event = Event::new(object, note, destination, self.clock.now());
         if self.events.try_send(event).is_err() {
             self.metrics.worked("event-dropped");

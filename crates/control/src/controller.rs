@@ -26,7 +26,6 @@ use crate::applications;
 use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
 use crate::metrics::{AppInfo, ClusterInfo, Found, InFlight, QueueInfo};
-use crate::queue::Priority;
 use crate::reconcile::predicted::{self, AskedPair};
 use crate::reconcile::resource;
 use crate::reconcile::shown::{self, ShowError};
@@ -381,10 +380,8 @@ impl Controller {
         let context = &self.context;
         let found = context.store.pushed(push, context.clock.now());
         self.delivered(&found.repositories);
-        for key in &found.applications {
-            // The listing was invalidated above; the first application lists again, the others share.
-            context.request(key, Level::Latest, Priority::Urgent);
-        }
+        // The listing was invalidated above; the first application lists again, the others share.
+        context.request_all(&found.applications, Level::Latest);
         for key in &found.hydrated {
             context.hydrations.pushed(key);
         }
@@ -405,9 +402,9 @@ impl Controller {
         let context = &self.context;
         let found = context.store.tagged(tag);
         self.delivered(&found.repositories);
+        // What a registry said of its tags before is not asked.
+        context.request_all(&found.applications, Level::ForceLatest);
         for key in &found.applications {
-            // What a registry said of its tags before is not asked.
-            context.request(key, Level::ForceLatest, Priority::Urgent);
             context.hydrations.pushed(key);
         }
         found.applications.len()
@@ -429,6 +426,11 @@ impl Controller {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, String> {
         self.context.compute.run(work).await
+    }
+
+    /// Deliveries of webhooks that may be read at the same time (API-199).
+    pub(crate) fn webhook_parallelism(&self) -> usize {
+        self.context.world.load().settings.webhooks().parallelism
     }
 
     /// A delivery of a webhook is read until this is dropped (API-12).

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::Controller;
 use crate::intake::{Intake, NoBody, Received};
+use crate::metrics::{Group, only};
 
 /// Time without progress, while something waits, after which the process is unhealthy (INV-14).
 const STUCK_AFTER: Duration = Duration::from_secs(55);
@@ -33,6 +34,8 @@ struct Shared {
     controller: OnceLock<Controller>,
     seen: Mutex<Seen>,
     intake: Intake,
+    /// Deliveries that are read at the same time, as the settings said when the first one came (API-199).
+    readings: OnceLock<tokio::sync::Semaphore>,
     /// What others of the process add to the metrics.
     others: OnceLock<Families>,
     /// Scrapes that are written at the same time.
@@ -54,7 +57,8 @@ impl Endpoints {
         let intake = Intake::default();
         let (scrapes, probes) = (tokio::sync::Semaphore::new(1), tokio::sync::Semaphore::new(1));
         let (controller, others) = (OnceLock::new(), OnceLock::new());
-        Self { shared: Arc::new(Shared { controller, seen, intake, others, scrapes, probes }) }
+        let readings = OnceLock::new();
+        Self { shared: Arc::new(Shared { controller, seen, intake, readings, others, scrapes, probes }) }
     }
 
     /// Metrics have families of somebody else, too. There is one such somebody in a process.
@@ -126,7 +130,23 @@ async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
+/// Serves what a port of metrics has: `/metrics` with the families of some groups, `/metrics/all` with all, `/healthz` and
+/// `/readyz` (API-1, CTL-127).
+pub fn metrics_router(endpoints: Endpoints, groups: Vec<Group>) -> Router {
+    let groups: Arc<[Group]> = groups.into();
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(move |State(shared): State<Arc<Shared>>| scraped(shared, Some(groups))))
+        .route("/metrics/all", get(metrics))
+        .with_state(endpoints.shared)
+}
+
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    scraped(shared, None).await
+}
+
+async fn scraped(shared: Arc<Shared>, groups: Option<Arc<[Group]>>) -> Response {
     let Some(controller) = shared.controller.get().cloned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response();
     };
@@ -136,8 +156,10 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     };
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let others = Arc::clone(&shared);
-    let writing =
-        move || controller.metrics_beside(&others.others.get().map(|write| write()).unwrap_or_default());
+    let writing = move || {
+        let text = controller.metrics_beside(&others.others.get().map(|write| write()).unwrap_or_default());
+        groups.map(|groups| only(&text, &groups)).unwrap_or(text)
+    };
     match tokio::task::spawn_blocking(writing).await {
         Ok(text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written").into_response(),
@@ -176,11 +198,14 @@ async fn receive(state: State<Arc<Shared>>, method: Method, headers: HeaderMap, 
         return answer;
     }
     match delivery {
-        Delivery::Push(push) => {
-            let concerned = controller.pushed(&push);
+        Delivery::Pushes(pushes) => {
             let provider = provider.map_or("", webhook::Provider::name);
-            // A name from outside does not write the log's next line.
-            tracing::info!(provider, revision = %printable::line(&push.revision), concerned, "push received");
+            for push in &pushes {
+                let concerned = controller.pushed(push);
+                // A name from outside does not write the log's next line.
+                let revision = printable::line(&push.revision);
+                tracing::info!(provider, %revision, concerned, "push received");
+            }
             StatusCode::OK.into_response()
         }
         Delivery::Tag(tag) => {
@@ -271,9 +296,13 @@ async fn arrive<T: Send + 'static>(
     let body = received.as_mut().map(Received::take).unwrap_or_default();
     let arrived = Arrived { method, headers, body, megabytes_max };
     let worker = controller.clone();
+    // Those that wait here are bounded by the places for bodies.
+    let readings =
+        shared.readings.get_or_init(|| tokio::sync::Semaphore::new(controller.webhook_parallelism()));
+    let Ok(turn) = readings.acquire().await else { return Err(starting()) };
     // A signature over, and the text of, a large body take long.
     let read = controller.compute(move || read(worker, arrived)).await;
-    drop(received);
+    drop((turn, received));
     read.map_err(|panic| {
         tracing::error!(panic, "a payload could not be read");
         StatusCode::INTERNAL_SERVER_ERROR.into_response()

@@ -8,6 +8,7 @@ mod applications;
 mod body;
 mod found;
 mod github;
+mod groups;
 mod kubernetes;
 mod scrape;
 mod sources;
@@ -29,6 +30,8 @@ use body::Body;
 pub(crate) use found::QueueInfo;
 pub use found::{AppInfo, ClusterInfo, Found, SetInfo};
 pub(crate) use github::GithubMetrics;
+pub use groups::Group;
+pub(crate) use groups::only;
 pub(crate) use kubernetes::KubernetesMetrics;
 pub(crate) use sources::{Lookup, RenderMetrics, SourceMetrics};
 

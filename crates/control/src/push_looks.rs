@@ -15,7 +15,6 @@ use tiphys_source::Freshness;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::queue::Priority;
 use crate::store::Reference;
 
 /// Looks at a time; a repository that answers slowly holds up itself, and three others at most.
@@ -63,9 +62,7 @@ async fn look(context: &Context, reference: Reference, last: Option<String>) -> 
             (None, None)
         }
     };
-    for key in context.store.within(&reference, files.as_deref()) {
-        context.request(&key, Level::Latest, Priority::Urgent);
-    }
+    context.request_all(&context.store.within(&reference, files.as_deref()), Level::Latest);
     (reference, head)
 }
 

@@ -8,6 +8,8 @@ mod others;
 mod payload;
 mod registry;
 mod sets;
+#[cfg(test)]
+mod table;
 
 use tiphys_api::Application;
 use tiphys_api::application::{ApplicationSource, Hydrator};
@@ -40,8 +42,8 @@ pub struct Push {
 /// What a delivery is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// A push to act on.
-    Push(Push),
+    /// Pushes to act on: one for each reference that moved, at least one (API-202).
+    Pushes(Vec<Push>),
     /// A tag in a registry to act on.
     Tag(TagPush),
     /// Accepted, nothing to do.
@@ -156,6 +158,8 @@ const HARBOR_SECRET: &str = "webhook.harbor.secret";
 pub const ALLOW_WITHOUT_SECRET: &str = "webhook.allowProvidersWithoutSecret";
 /// What a Bitbucket Server asks when somebody tries a webhook out.
 const BITBUCKET_PING: &str = "diagnostics:ping";
+/// Where Azure DevOps shows its repositories.
+const AZURE_HOST: &str = "dev.azure.com";
 const FAILED: &str = "Webhook processing failed";
 const MEGABYTE: usize = 1024 * 1024;
 /// Bytes of a body that are read before anything speaks for its sender (SEC-48).
@@ -215,19 +219,20 @@ where
 {
     let refuse = |status: u16, body: String| Delivery::Refused { status, body };
     let provider = Provider::detect(&request.header, &request.secret);
+    let secret = provider.map(|sender| sender.own_secret(&request.secret)).unwrap_or_default();
+    let is_azure = provider == Some(Provider::AzureDevOps);
+    if is_azure && !secret.is_empty() && !sets::is_azure_user(&request.header, &request.secret) {
+        return (provider, refuse(400, FAILED.to_owned()));
+    }
     if request.method != "POST" {
         return (provider, refuse(405, FAILED.to_owned()));
     }
     let Some(sender) = provider else { return (None, refuse(400, "Unknown webhook event".to_owned())) };
-    let is_ping =
-        sender == Provider::BitbucketServer && (request.header)("x-event-key") == Some(BITBUCKET_PING);
-    if is_ping {
-        return (provider, Delivery::Ignored);
-    }
-    let secret = sender.own_secret(&request.secret);
-    let is_azure = sender == Provider::AzureDevOps;
-    if is_azure && !secret.is_empty() && !sets::is_azure_user(&request.header, &request.secret) {
+    let Some(event) = event(sender, &request.header, &secret) else {
         return (provider, refuse(400, FAILED.to_owned()));
+    };
+    if sender == Provider::BitbucketServer && event == BITBUCKET_PING {
+        return (provider, Delivery::Ignored);
     }
     let bytes_max = body_bytes_max(&request.header, &request.secret, request.megabytes_max);
     let no_payload =
@@ -256,7 +261,7 @@ where
         let found = if is_ghcr { registry::ghcr(request.body) } else { registry::harbor(request.body) };
         return (provider, found.unwrap_or_else(|| refuse(400, FAILED.to_owned())));
     }
-    (provider, read(sender, &request.header, request.body, &secret, verify))
+    (provider, read((sender, event), &request.header, request.body, &secret, verify))
 }
 
 /// The signature over the body, where a provider sends one.
@@ -271,47 +276,36 @@ fn signature<'a>(provider: Provider, header: impl Fn(&str) -> Option<&'a str>) -
     }
 }
 
-/// Checks and reads one delivery; `secret` empty means "not configured" (API-196, API-197).
+/// The event of a delivery, empty where it stands in the body; `None` when it is none that is taken, or the token of GitLab,
+/// which comes before it, is another one (API-196).
+fn event<'a>(provider: Provider, header: impl Fn(&str) -> Option<&'a str>, secret: &str) -> Option<&'a str> {
+    let named = |name: &str, taken: &[&str]| {
+        let event = header(name).unwrap_or("");
+        taken.contains(&event).then_some(event)
+    };
+    match provider {
+        Provider::GitHub => named("x-github-event", &["push", "ping"]),
+        Provider::Gogs => named("x-gogs-event", &["push"]),
+        Provider::GitLab if !same_secret(header("x-gitlab-token").unwrap_or(""), secret) => None,
+        Provider::GitLab => named("x-gitlab-event", &["Push Hook", "Tag Push Hook", "System Hook"]),
+        Provider::BitbucketCloud => named("x-event-key", &["repo:push"]),
+        Provider::BitbucketServer => named("x-event-key", &["repo:refs_changed", BITBUCKET_PING]),
+        Provider::AzureDevOps | Provider::Ghcr | Provider::Harbor => Some(""),
+    }
+}
+
+/// Checks and reads one delivery of an event that is taken; `secret` empty means "not configured" (API-196, API-197).
 ///
 /// `verify` computes whether a hexadecimal HMAC-SHA256 of the body under the secret equals a text, in constant
 /// time.
 fn read<'a>(
-    provider: Provider,
+    (provider, event): (Provider, &str),
     header: impl Fn(&str) -> Option<&'a str>,
     body: &[u8],
     secret: &str,
     verify: impl Fn(&str) -> bool,
 ) -> Delivery {
     let refuse = || Delivery::Refused { status: 400, body: FAILED.to_owned() };
-    let event = match provider {
-        Provider::GitHub => header("x-github-event"),
-        Provider::Gogs => header("x-gogs-event"),
-        Provider::GitLab => header("x-gitlab-event"),
-        Provider::BitbucketCloud | Provider::BitbucketServer => header("x-event-key"),
-        // Their events stand in their bodies.
-        Provider::AzureDevOps | Provider::Ghcr | Provider::Harbor => None,
-    }
-    .unwrap_or("");
-    if provider == Provider::GitLab && !same_secret(header("x-gitlab-token").unwrap_or(""), secret) {
-        return refuse();
-    }
-    let acted_on = match provider {
-        Provider::GitHub => match event {
-            "push" => true,
-            "ping" => false,
-            _ => return refuse(),
-        },
-        Provider::Gogs => match event {
-            "push" => true,
-            _ => return refuse(),
-        },
-        Provider::GitLab => matches!(event, "Push Hook" | "Tag Push Hook" | "System Hook"),
-        Provider::BitbucketCloud if event == "repo:push" => true,
-        Provider::BitbucketServer if event == "repo:refs_changed" => true,
-        Provider::BitbucketCloud | Provider::BitbucketServer => return refuse(),
-        // Read elsewhere.
-        Provider::AzureDevOps | Provider::Ghcr | Provider::Harbor => return refuse(),
-    };
     if provider == Provider::BitbucketCloud
         && !secret.is_empty()
         && !same_secret(header("x-hook-uuid").unwrap_or(""), secret)
@@ -346,7 +340,7 @@ fn read<'a>(
             _ => return refuse(),
         }
     }
-    if acted_on { Delivery::Push(push(provider, payload)) } else { Delivery::Ignored }
+    if event == "ping" { Delivery::Ignored } else { Delivery::Pushes(vec![push(provider, payload)]) }
 }
 
 /// Whether a text may be an object; a list would be read as a struct too.
@@ -515,6 +509,9 @@ pub fn repository_matches(web_url: &str, repo_url: &str) -> bool {
         Some((user, after)) if is_user(user) => after,
         _ => rest,
     };
+    if azure_ssh(rest).is_some_and(|paths| host == AZURE_HOST && paths.contains(&path)) {
+        return true;
+    }
     let candidates = [rest.strip_prefix("ssh."), rest.strip_prefix("altssh."), Some(rest)];
     candidates.into_iter().flatten().any(|rest| {
         let Some(after) = rest.strip_prefix(host.as_str()) else { return false };
@@ -525,6 +522,22 @@ pub fn repository_matches(web_url: &str, repo_url: &str) -> bool {
                 .is_some_and(|found| found == path || found.strip_suffix(".git") == Some(path.as_str()))
         })
     })
+}
+
+/// Paths under which Azure DevOps shows a repository that is cloned over SSH, whose address names organisation, project and
+/// repository in another way; a repository with the name of its project is shown without it, too (API-202).
+fn azure_ssh(rest: &str) -> Option<[String; 2]> {
+    let after = strip_port(rest.strip_prefix("ssh.")?.strip_prefix(AZURE_HOST)?);
+    let path = after.strip_prefix([':', '/'])?.strip_prefix("v3/")?;
+    let mut parts = path.split('/');
+    let (organisation, project, repository) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let whole = format!("{organisation}/{project}/_git/{repository}");
+    let short =
+        if project == repository { format!("{organisation}/_git/{repository}") } else { whole.clone() };
+    Some([whole, short])
 }
 
 fn web_parts(web_url: &str) -> Option<(String, String)> {
@@ -582,181 +595,4 @@ mod support {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn api_201_revisions_are_what_follows_the_second_slash() {
-        for (given, expected) in
-            [("refs/heads/a/b", "a/b"), ("main", "main"), ("heads/x", "x"), ("refs/tags/v1", "v1")]
-        {
-            assert_eq!(short_revision(given), expected);
-        }
-    }
-
-    #[test]
-    fn api_206_forms_of_one_repository_match() {
-        let web = "https://git.acme.test/Shop/UI";
-        for repo in [
-            "https://git.acme.test/shop/ui",
-            "https://git.acme.test:8443/shop/ui.git",
-            "git@git.acme.test:shop/ui.git",
-            "ssh://git@ssh.git.acme.test:2222/shop/ui",
-            "http://bob@GIT.acme.test/Shop/ui",
-        ] {
-            assert!(repository_matches(web, repo), "{repo}");
-        }
-        for repo in
-            ["https://git.acme.test/shop/ui/", "https://evil.test/shop/ui", "https://git.acme.test/shop/ui2"]
-        {
-            assert!(!repository_matches(web, repo), "{repo}");
-        }
-        assert!(repository_matches("http://127.0.0.1:18900/bench", "http://127.0.0.1:18900/bench.git"));
-    }
-
-    fn app(revision: &str, paths: Option<&str>) -> Application {
-        let mut app = json!({"metadata": {"name": "a"}, "spec": {"destination": {},
-            "source": {"repoURL": "https://git.acme.test/ui", "targetRevision": revision, "path": "shop"}}});
-        if let Some(paths) = paths {
-            app["metadata"]["annotations"] = json!({"argocd.argoproj.io/manifest-generate-paths": paths});
-        }
-        serde_json::from_value(app).unwrap()
-    }
-
-    fn pushed(files: &[&str]) -> Push {
-        let payload = json!({"ref": "refs/heads/main", "repository": {"html_url": "https://git.acme.test/ui",
-            "default_branch": "main"}, "commits": [{"modified": files, "added": null}]});
-        let header = |name: &str| (name == "x-github-event").then_some("push");
-        match read(Provider::GitHub, header, payload.to_string().as_bytes(), "", |_| false) {
-            Delivery::Push(push) => push,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn api_207_only_apps_whose_paths_changed_are_concerned() {
-        assert_eq!(concern(&pushed(&["shop/a.yaml"]), &app("HEAD", Some("."))), Concern::Files);
-        assert_eq!(concern(&pushed(&["docs/a.md"]), &app("main", Some("."))), Concern::RevisionOnly);
-        assert_eq!(concern(&pushed(&["docs/a.md"]), &app("main", None)), Concern::Files);
-        assert_eq!(concern(&pushed(&[]), &app("dev", None)), Concern::None);
-    }
-
-    /// The branch of manifests is looked at by its own path, the dry source by what the annotation says of it.
-    #[test]
-    fn api_203_api_207_api_208_hydrators_follow_two_sources() {
-        let hydrated = |branch: &str| -> Application {
-            let app = json!({"metadata": {"name": "a",
-                    "annotations": {"argocd.argoproj.io/manifest-generate-paths": "../base"}},
-                "spec": {"destination": {}, "sourceHydrator": {
-                    "drySource": {"repoURL": "https://git.acme.test/ui", "path": "dry/a", "targetRevision": "main"},
-                    "syncSource": {"targetBranch": branch, "path": "wet/a"}}}});
-            serde_json::from_value(app).unwrap()
-        };
-        let of = |branch: &str, file: &str| {
-            (concern(&pushed(&[file]), &hydrated(branch)), hydrates(&pushed(&[file]), &hydrated(branch)))
-        };
-        assert_eq!(of("env", "dry/base/x"), (Concern::Files, true));
-        assert_eq!(of("env", "dry/a/x"), (Concern::None, false));
-        assert_eq!(of("main", "wet/a/manifest.yaml"), (Concern::Files, false));
-        assert_eq!(of("main", "wet/b/manifest.yaml"), (Concern::RevisionOnly, false));
-        assert!(!hydrates(&pushed(&["shop/a.yaml"]), &app("main", None)));
-    }
-
-    /// A quarter of a megabyte of paths below a path of half of one was 65 GB of text, in the loop that takes
-    /// everybody's pushes.
-    #[test]
-    fn sec_07_what_takes_too_long_to_find_out_is_compared() {
-        let mut hostile = app("main", Some(&"a;".repeat(130_000)));
-        if let Some(source) = &mut hostile.spec.source {
-            source.path = "p/".repeat(250_000);
-        }
-        assert_eq!(concern(&pushed(&["docs/a.md"]), &hostile), Concern::Files);
-        let ranges = app(&vec!["1.x"; 200_000].join(" || "), Some("."));
-        assert_eq!(concern(&pushed(&["docs/a.md"]), &ranges), Concern::Files);
-    }
-
-    #[test]
-    fn api_196_signatures_are_hmac_sha256() {
-        // RFC 4231, test case 2.
-        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        assert!(verify(b"Jefe", b"what do ya want for nothing?", expected));
-        assert!(!verify(b"Jefe", b"what do ya want for nothing!", expected));
-        assert!(!verify(b"Jefe", b"", ""));
-    }
-
-    fn deliver(headers: &[(&str, &str)], secrets: &[(&str, &str)], body: &[u8], allow: bool) -> u16 {
-        let find = |list: &[(&str, &str)], name: &str| {
-            list.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-        };
-        let header = |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-        let (_, delivery) = receive(&Request {
-            method: "POST",
-            header,
-            body,
-            secret: |key: &str| find(secrets, key).unwrap_or_default(),
-            megabytes_max: None,
-            allow_without_secret: allow,
-        });
-        match delivery {
-            Delivery::Refused { status, .. } => status,
-            Delivery::Push(_) | Delivery::Tag(_) | Delivery::Ignored => 200,
-        }
-    }
-
-    /// A7: a secret of one provider is not walked around with the header of another.
-    #[test]
-    fn api_196_senders_without_a_secret_are_refused_once_any_secret_is_set() {
-        let (gogs, gitlab) = ([("x-gogs-event", "push")], [("x-gitlab-event", "Push Hook")]);
-        let github = [("x-github-event", "push")];
-        let body = br#"{"object_kind":"push","ref":"refs/heads/main"}"#;
-        for headers in [&gogs, &gitlab, &github] {
-            assert_eq!(deliver(headers, &[], body, false), 200);
-            for key in SECRET_KEYS {
-                assert_eq!(deliver(headers, &[(key, "s")], body, false), 400, "{headers:?} {key}");
-            }
-        }
-        assert_eq!(deliver(&gogs, &[("webhook.github.secret", "s")], body, true), 200);
-        assert_eq!(deliver(&github, &[("webhook.github.secret", "s")], body, true), 400);
-    }
-
-    /// A7: one megabyte is read of whoever has not proven who sends.
-    #[test]
-    fn sec_48_a_body_is_small_until_its_sender_is_proven() {
-        let mut body = br#"{"object_kind":"push","x":""#.to_vec();
-        body.resize(MEGABYTE + 1, b' ');
-        body.extend_from_slice(b"\"}");
-        let gitlab = |token| [("x-gitlab-event", "Push Hook"), ("x-gitlab-token", token)];
-        let secret = [("webhook.gitlab.secret", "s")];
-        assert_eq!(deliver(&gitlab("s"), &secret, &body, false), 200);
-        assert_eq!(deliver(&gitlab("x"), &secret, &body, false), 400);
-        assert_eq!(deliver(&[("x-github-event", "push")], &[], &body, false), 400);
-        let limit = |signature: &'static str| {
-            let header = move |name: &str| match name {
-                "x-github-event" => Some("push"),
-                "x-hub-signature-256" => Some(signature),
-                _ => None,
-            };
-            body_bytes_max(header, |_| "s".to_owned(), None)
-        };
-        assert_eq!(limit("sha256=0"), MEGABYTE);
-        let signature = "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        assert_eq!(limit(signature), 50 * MEGABYTE);
-    }
-
-    #[test]
-    fn api_197_bad_deliveries_are_refused() {
-        let header = |name: &str| (name == "x-github-event").then_some("push");
-        let refused = Delivery::Refused { status: 400, body: FAILED.to_owned() };
-        assert_eq!(read(Provider::GitHub, header, b"{}", "secret", |_| true), refused);
-        assert_eq!(read(Provider::GitHub, header, b"not json", "", |_| true), refused);
-        let other = |name: &str| (name == "x-github-event").then_some("issues");
-        assert_eq!(read(Provider::GitHub, other, b"{}", "", |_| true), refused);
-        let gitlab = |name: &str| match name {
-            "x-gitlab-event" => Some("Push Hook"),
-            "x-gitlab-token" => Some("t"),
-            _ => None,
-        };
-        assert_eq!(read(Provider::GitLab, gitlab, b"{\"object_kind\":\"push\"}", "", |_| true), refused);
-    }
-}
+mod tests;

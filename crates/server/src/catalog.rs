@@ -197,7 +197,7 @@ impl Catalog {
     }
 
     /// The same where a watcher may be that many changes behind.
-    pub(crate) fn holding(namespace: &str, changes_max: usize) -> Self {
+    pub fn holding(namespace: &str, changes_max: usize) -> Self {
         let (changes, _) = broadcast::channel(changes_max);
         let (seen, _) = watch::channel(0);
         Self { namespace: namespace.to_owned(), state: RwLock::default(), changes, seen }

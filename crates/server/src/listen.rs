@@ -1,6 +1,8 @@
 //! Connections: one port for TLS and plain text, HTTP/1.1 and HTTP/2 (API-1..5, API-11).
 
+pub(crate) mod certificate;
 mod connection;
+mod self_signed;
 pub mod tls;
 
 use std::collections::HashMap;

@@ -14,9 +14,8 @@ use http::StatusCode;
 use jiff::SignedDuration;
 use rustls::ServerConfig;
 use tiphys_api::Settings;
-use tiphys_api::secret::Secret;
+use tiphys_api::settings::SettingsData;
 use tiphys_cluster::{Connection, Discovery, Jitter, Writer};
-use tiphys_installation::objects;
 use tiphys_service::connection::Connections;
 use tiphys_service::{Store, account};
 use tiphys_source::{Clock, Sources};
@@ -34,7 +33,8 @@ use crate::http::cookie::Cookies;
 use crate::http::{Bounds, Front, FrontOptions, Handler, plain};
 use crate::identity::Identity;
 use crate::listen::Listener;
-use crate::listen::tls::{TlsOptions, TlsVersion};
+use crate::listen::certificate::{self, May};
+use crate::listen::tls::{TlsError, TlsOptions, TlsVersion, cipher_names};
 use crate::live::Live;
 use crate::pages::{Pages, PagesOptions, Program};
 use crate::services::audit::{Recorder, write};
@@ -42,14 +42,13 @@ use crate::services::{Build, Parts, Services};
 use crate::session::Sessions;
 use crate::sets::SetCatalog;
 use crate::sso::Door;
-use crate::world::World;
 
-/// How often the certificate of the port is looked at.
-const TLS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long what is known of a connection counts, unless it is set.
 const CONNECTION_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 /// Megabytes of a message that can be set.
 const MESSAGE_MEGABYTES_MAX: usize = 2_047;
+/// What is set instead of ciphers by whoever wants to see their names.
+const CIPHERS_WANTED: &str = "list";
 /// Changes that a watch may be behind, as far as it can be set: room for all is taken at once.
 const WATCH_CHANGES_MAX: usize = 100_000;
 /// Time that requests get to end (API-11); the port ends them a little earlier.
@@ -79,6 +78,8 @@ pub struct ServerOptions {
     pub may_write: bool,
     /// Whether the port speaks plain text even where there is a certificate.
     pub insecure: bool,
+    /// Whether a certificate is made where the installation has none (API-4); it is kept if `may_write`.
+    pub makes_certificate: bool,
     /// Where scripts are that extend the web interface (API-17).
     pub extensions: Option<PathBuf>,
     /// The file of the program itself, which is handed out (API-10).
@@ -98,6 +99,9 @@ pub enum ServerError {
     /// A setting cannot be used.
     #[error("{0}")]
     Setting(String),
+    /// Nothing is wrong: these are the ciphers that can be set, as the value `list` asks (API-5).
+    #[error("server.tls.ciphers is `list`: the server does not start, it lists the ciphers that can be set: {names}", names = .0.join(", "))]
+    Listed(Vec<String>),
 }
 
 /// An API server, from the opening of its port on.
@@ -202,13 +206,14 @@ impl Server {
         let following = Following::start(&home, tracker, cancel).await?;
         let world = Arc::new(ArcSwap::from_pointee(following.world()));
         let settings = world.load().installation.settings.clone();
+        let tls = tls_options(&settings)?;
         if options.may_write {
             let is_admin_enabled = settings.cm().get("admin.enabled").map(String::as_str) != Some("false");
             account::first_start(&store, is_admin_enabled, options.clock.now()).await?;
         }
         let catalog = Arc::new(Catalog::holding(&options.namespace, watch_changes_max(&settings)));
         following.applications(&home, Arc::clone(&catalog), &world.load(), (tracker, cancel))?;
-        let sets = Arc::new(SetCatalog::default());
+        let sets = Arc::new(SetCatalog::holding(watch_changes_max(&settings)));
         following.application_sets(&home, Arc::clone(&sets), &world.load(), (tracker, cancel));
         let sessions = Sessions::new(Arc::clone(&world), options.clock.clone(), Some(store.clone()));
         let sessions = Arc::new(sessions);
@@ -216,7 +221,13 @@ impl Server {
         let (recorder, records) = Recorder::new();
         let writing = write(store.clone(), records);
         tracker.spawn(cancel.clone().run_until_cancelled_owned(writing));
-        let is_insecure = options.insecure || is_on(&settings, "server.insecure", "ARGOCD_SERVER_INSECURE");
+        if !(options.insecure || is_on(&settings, "server.insecure", "ARGOCD_SERVER_INSECURE")) {
+            let may = May { make: options.makes_certificate, write: options.may_write };
+            let snapshot = world.load_full();
+            self.tls.store(certificate::first((&snapshot, &store), &tls, may, options.clock.now()).await);
+            let following = certificate::follow(Arc::clone(&self.tls), Arc::clone(&world), tls);
+            tracker.spawn(cancel.clone().run_until_cancelled_owned(following));
+        }
         let (in_and_out, doors, clock) = (Arc::clone(&sessions), Arc::clone(&world), options.clock.clone());
         let (version, extensions) = (options.build.version.clone(), options.extensions);
         let machine = options.build.platform.strip_prefix("linux/").map(str::to_owned);
@@ -238,12 +249,6 @@ impl Server {
             counts: self.counts.clone(),
             without_authentication: is_on(&settings, "server.disable.auth", "ARGOCD_SERVER_DISABLE_AUTH"),
         });
-        if !is_insecure {
-            let wanted = tls_options(&settings)?;
-            self.tls.store(certificate(&world.load()).and_then(|pair| configured(&wanted, &pair)));
-            let (tls, world) = (Arc::clone(&self.tls), Arc::clone(&world));
-            tracker.spawn(cancel.clone().run_until_cancelled_owned(follow_certificate(tls, world, wanted)));
-        }
         let is_secure = self.tls.load().is_some();
         let options = front_options(&settings, is_secure);
         let base = options.cookies.base().to_owned();
@@ -339,7 +344,7 @@ fn bounds(settings: &Settings) -> Bounds {
     Bounds { message_bytes_max: bytes.map_or(default.message_bytes_max, |bytes| bytes << 20), ..default }
 }
 
-/// How far a watch of applications may be behind (API-123).
+/// How far a watch of applications or of sets may be behind (API-123, API-155).
 fn watch_changes_max(settings: &Settings) -> usize {
     let set = settings.env().get("ARGOCD_WATCH_API_BUFFER_SIZE").and_then(|text| text.trim().parse().ok());
     set.filter(|count| (1..=WATCH_CHANGES_MAX).contains(count)).unwrap_or(CHANGES_MAX)
@@ -356,91 +361,37 @@ fn connection_lifetime(settings: &Settings) -> Result<SignedDuration, ServerErro
     read.map_err(|error| ServerError::Setting(format!("{key}: {error}")))
 }
 
+/// Checks what variables of the environment say of TLS before anything is asked of the cluster (API-5).
+///
+/// # Errors
+/// With what cannot be used, or [`ServerError::Listed`].
+pub fn check_tls(env: &BTreeMap<String, String>) -> Result<(), ServerError> {
+    let data = SettingsData { env: env.clone(), ..SettingsData::default() };
+    tls_options(&Settings::new(data)).map(drop)
+}
+
 fn tls_options(settings: &Settings) -> Result<TlsOptions, ServerError> {
-    let failed = |error: &dyn std::fmt::Display| ServerError::Setting(error.to_string());
+    let failed = |error: TlsError| ServerError::Setting(error.to_string());
     let mut options = TlsOptions::default();
     if let Some(text) = settings.param("server.tls.minversion", "ARGOCD_TLS_MIN_VERSION") {
-        options.version_min = TlsVersion::parse(text).map_err(|error| failed(&error))?;
+        options.version_min = TlsVersion::lowest(text).map_err(failed)?;
     }
     if let Some(text) = settings.param("server.tls.maxversion", "ARGOCD_TLS_MAX_VERSION") {
-        options.version_max = TlsVersion::parse(text).map_err(|error| failed(&error))?;
+        options.version_max = TlsVersion::parse(text).map_err(failed)?;
     }
     if let Some(text) = settings.param("server.tls.ciphers", "ARGOCD_TLS_CIPHERS") {
+        if text == CIPHERS_WANTED {
+            return Err(ServerError::Listed(cipher_names().map(str::to_owned).collect()));
+        }
         text.clone_into(&mut options.ciphers);
     }
-    options.check().map_err(|error| failed(&error))?;
+    options.check().map_err(failed)?;
     Ok(options)
-}
-
-/// A certificate with its key, as the installation has them.
-#[derive(Clone, PartialEq)]
-struct Pair {
-    certificate: String,
-    key: Secret<String>,
-}
-
-/// The certificate of the port (API-4): that of its own Secret, else that of the installation's. Deviation: none is made
-/// up; without one the port speaks plain text.
-fn certificate(world: &World) -> Option<Pair> {
-    let own = world.secret(crate::world::TLS_SECRET).map(|object| objects::decoded(object));
-    let pair = |certificate: Option<String>, key: Option<String>| {
-        let (certificate, key) = (certificate?, key?);
-        (!certificate.is_empty() && !key.is_empty()).then(|| Pair { certificate, key: Secret::new(key) })
-    };
-    if let Some(mut own) = own
-        && let Some(found) = pair(own.remove("tls.crt"), own.remove("tls.key"))
-    {
-        return Some(found);
-    }
-    let text = |key: &str| world.installation.settings.secret(key).map(|text| text.expose().clone());
-    pair(text("tls.crt"), text("tls.key"))
-}
-
-fn configured(options: &TlsOptions, pair: &Pair) -> Option<Arc<ServerConfig>> {
-    match options.server(&pair.certificate, &pair.key) {
-        Ok(config) => Some(config),
-        Err(error) => {
-            tracing::error!(%error, "the certificate of the API server cannot be used");
-            None
-        }
-    }
-}
-
-/// Takes another certificate for new connections (API-4); one that cannot be used leaves the former one.
-async fn follow_certificate(
-    tls: Arc<ArcSwapOption<ServerConfig>>,
-    world: Arc<ArcSwap<World>>,
-    options: TlsOptions,
-) {
-    let mut known = certificate(&world.load());
-    loop {
-        tokio::time::sleep(TLS_INTERVAL).await;
-        let found = certificate(&world.load());
-        if found == known {
-            continue;
-        }
-        if let Some(config) = found.as_ref().and_then(|pair| configured(&options, pair)) {
-            tls.store(Some(config));
-        }
-        known = found;
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tiphys_api::settings::SettingsData;
-
     use super::*;
-    use crate::fixtures::Data;
-    use crate::world::{Seen, TLS_SECRET};
-
-    fn world(data: &Data, own: Option<&Data>) -> World {
-        let mut seen = Seen { data: data.installation().clone(), ..Seen::default() };
-        if let Some(own) = own {
-            seen.secrets = own.installation().secrets.clone();
-        }
-        World::build(&seen, None)
-    }
 
     #[test]
     fn api_23_what_the_port_takes_can_be_set_within_bounds() {
@@ -457,43 +408,29 @@ mod tests {
         }
     }
 
-    fn text(pair: Option<Pair>) -> Option<String> {
-        pair.map(|pair| format!("{} {}", pair.certificate, pair.key.expose()))
-    }
-
     #[test]
-    fn api_4_the_certificate_is_that_of_its_own_secret_else_that_of_the_installation() {
-        let (none, both) = (Data::new(), [("tls.crt", "c"), ("tls.key", "k")]);
-        assert_eq!(text(certificate(&world(&none, None))), None);
-        let installation = Data::new().secret("argocd-secret", &both);
-        assert_eq!(text(certificate(&world(&installation, None))).as_deref(), Some("c k"));
-        let own = Data::new().secret(TLS_SECRET, &[("tls.crt", "own"), ("tls.key", "k")]);
-        assert_eq!(text(certificate(&world(&installation, Some(&own)))).as_deref(), Some("own k"));
-        let half = Data::new().secret(TLS_SECRET, &[("tls.crt", "own")]);
-        assert_eq!(text(certificate(&world(&installation, Some(&half)))).as_deref(), Some("c k"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn api_4_another_certificate_counts_for_new_connections_unless_it_cannot_be_used() {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let tls = Arc::new(ArcSwapOption::empty());
-        let known = Arc::new(ArcSwap::from_pointee(world(&Data::new(), None)));
-        let following = follow_certificate(Arc::clone(&tls), Arc::clone(&known), TlsOptions::default());
-        let following = tokio::spawn(following);
-        let show = async |certificate: &str| {
-            let own = Data::new().secret(TLS_SECRET, &[("tls.crt", certificate), ("tls.key", &key)]);
-            // The first look comes before the change.
-            tokio::task::yield_now().await;
-            known.store(Arc::new(world(&Data::new(), Some(&own))));
-            tokio::time::advance(TLS_INTERVAL).await;
-            tokio::task::yield_now().await;
-            tls.load_full()
+    fn api_5_what_is_said_of_tls_holds_or_stops_the_start() {
+        let check = |env: &[(&str, &str)]| {
+            let env = env.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+            check_tls(&env).map_err(|error| error.to_string()).err().unwrap_or_default()
         };
-        let taken = show(&certificate).await;
-        assert!(taken.is_some());
-        let kept = show("no certificate").await;
-        assert!(kept.is_some_and(|kept| taken.is_some_and(|taken| Arc::ptr_eq(&kept, &taken))));
-        following.abort();
+        let (min, max, ciphers) = ("ARGOCD_TLS_MIN_VERSION", "ARGOCD_TLS_MAX_VERSION", "ARGOCD_TLS_CIPHERS");
+        for env in [
+            vec![],
+            vec![(min, ""), (max, ""), (ciphers, "")],
+            vec![(min, "1.0"), (max, "1.2")],
+            vec![(ciphers, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256:TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")],
+            vec![(min, "1.3"), (ciphers, "ignored")],
+        ] {
+            assert_eq!(check(&env), "", "{env:?}");
+        }
+        assert_eq!(check(&[(min, "1.3"), (max, "1.2")]), "the minimum TLS version is above the maximum");
+        assert_eq!(check(&[(max, "1.1")]), "TLS version \"1.1\" is not supported; 1.2 and 1.3 are");
+        assert!(check(&[(ciphers, "TLS_RSA_WITH_RC4_128_SHA")]).starts_with("TLS cipher \"TLS_RSA"));
+        let listed = check(&[(ciphers, "list")]);
+        assert!(
+            listed.contains("list") && listed.contains("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
+            "{listed}"
+        );
     }
 }

@@ -16,6 +16,7 @@ mod events;
 mod health;
 mod links;
 mod notification;
+mod payload;
 mod project;
 mod reflection;
 mod repository;
@@ -173,6 +174,13 @@ impl Api for Services {
         call: Admitted,
         requests: Requests,
     ) -> BoxFuture<'static, Result<Reply, Status>> {
+        let method = call.head.description();
+        if let Requests::One(request) = &requests
+            && tracing::enabled!(tracing::Level::DEBUG)
+            && let Some(payload) = payload::shown(method, request)
+        {
+            tracing::debug!(method = method.path.as_str(), payload, "request");
+        }
         self.dispatch(call, requests).boxed()
     }
 
@@ -184,7 +192,6 @@ impl Api for Services {
         let user = identity.and_then(Identity::claims).map(|claims| claims.text("sub")).unwrap_or_default();
         self.parts.counts.ended(head.description(), code);
         let (method, time_ms) = (head.description().path.as_str(), took.as_millis());
-        // Payloads are not logged at any level (API-27): types of ours that hold some do not print.
         tracing::info!(method, code = code.as_str(), time_ms, user = %tiphys_api::printable::line(user), "call");
     }
 }

@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use tiphys_object::Object;
 use tokio::sync::{broadcast, watch};
 
-use crate::catalog::{AppKey, ChangeKind};
+use crate::catalog::{AppKey, CHANGES_MAX, ChangeKind};
 
 /// Time that a call gives the catalog to see what it wrote (API-117).
 const CATCH_UP: Duration = Duration::from_secs(2);
@@ -19,9 +19,6 @@ struct State {
     version: u64,
     is_complete: bool,
 }
-
-/// Changes that a watcher may be behind; one that is further behind has to begin anew (API-123).
-const CHANGES_MAX: usize = 1_000;
 
 /// A change of a set, with what it is or was.
 pub type Change = (ChangeKind, Arc<Object>);
@@ -41,15 +38,21 @@ impl std::fmt::Debug for SetCatalog {
 
 impl Default for SetCatalog {
     fn default() -> Self {
-        Self {
-            state: RwLock::default(),
-            seen: watch::Sender::new(0),
-            changes: broadcast::Sender::new(CHANGES_MAX),
-        }
+        Self::holding(CHANGES_MAX)
     }
 }
 
 impl SetCatalog {
+    /// An empty catalog, in which a watcher may be that many changes behind; one that is further behind has to begin anew
+    /// (API-123, API-155).
+    pub fn holding(changes_max: usize) -> Self {
+        Self {
+            state: RwLock::default(),
+            seen: watch::Sender::new(0),
+            changes: broadcast::Sender::new(changes_max),
+        }
+    }
+
     /// Takes a set that the cluster shows.
     pub fn take(&self, object: Arc<Object>) {
         let version: u64 = object.metadata().resource_version.parse().unwrap_or(0);

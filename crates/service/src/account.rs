@@ -212,7 +212,7 @@ fn put_tokens(place: (&str, Option<&Object>), account: &Account) -> Change {
 }
 
 /// Sets keys of `argocd-secret`; it is made where it is missing (API-46).
-fn put(
+pub(crate) fn put(
     (namespace, stored): (&str, Option<&Object>),
     entries: impl IntoIterator<Item = (String, String)>,
 ) -> Change {

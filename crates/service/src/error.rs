@@ -136,6 +136,9 @@ pub enum Error {
     /// The cluster refused, or did not answer.
     #[error(transparent)]
     Api(#[from] ApiError),
+    /// Somebody changes an application all the time; clients know the text (API-117).
+    #[error("Failed to update application. Too many conflicts")]
+    Conflicts,
     /// Somebody changes the object all the time.
     #[error("{name} was changed by somebody else {attempts} times in a row; try again")]
     Busy {
@@ -163,6 +166,7 @@ impl Error {
             Self::Revoked(_) => Code::FailedPrecondition,
             Self::Denied(_) => Code::PermissionDenied,
             Self::Api(error) => Code::of(error),
+            Self::Conflicts => Code::Internal,
             Self::Busy { .. } => Code::Aborted,
         }
     }

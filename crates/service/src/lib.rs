@@ -26,6 +26,7 @@ pub mod installation_watch;
 pub mod jwt;
 pub mod links;
 mod managed;
+pub mod port_certificate;
 pub mod project;
 mod purpose;
 pub mod repository;

@@ -14,6 +14,8 @@ use crate::secrets::Secrets;
 
 /// Attempts at a change that others may be making at the same time.
 const ATTEMPTS_MAX: u32 = 40;
+/// The same for an application, to which a controller writes all the time (API-117).
+const APPLICATION_ATTEMPTS_MAX: u32 = 10;
 
 /// The control plane's own objects: Secrets and `AppProjects` of one namespace.
 #[derive(Clone, Debug)]
@@ -129,7 +131,8 @@ impl Store {
         name: &str,
         plan: impl Fn(Option<&Object>) -> Result<(Change, T), E>,
     ) -> Result<(Option<Arc<Object>>, T), E> {
-        for _ in 0..ATTEMPTS_MAX {
+        let is_application = kind == Own::Application;
+        for _ in 0..if is_application { APPLICATION_ATTEMPTS_MAX } else { ATTEMPTS_MAX } {
             let stored = self.get(kind, name).await.map_err(Error::from)?;
             let (change, told) = plan(stored.as_deref())?;
             match self.carry_out(kind, &change).await.map_err(Error::from)? {
@@ -137,6 +140,9 @@ impl Store {
                 Carried::Done(_, object) => return Ok((object, told)),
                 Carried::Stale(_) => {}
             }
+        }
+        if is_application {
+            return Err(Error::Conflicts.into());
         }
         Err(Error::Busy { name: name.to_owned(), attempts: ATTEMPTS_MAX }.into())
     }
@@ -204,4 +210,61 @@ fn gvk(kind: Own) -> Gvk {
         Own::Event | Own::Lease | Own::Secret | Own::Settings | Own::Trust => "v1",
     };
     Gvk::new(group, version, word)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use bytes::Bytes;
+    use http::{Method, Request};
+    use serde_json::json;
+    use tiphys_cluster::{Connection, Discovery};
+    use tiphys_sim::{Options, Sim};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn api_117_an_application_that_changes_all_the_time_is_given_up_after_ten_conflicts() {
+        let sim = Sim::new(Options::default()).unwrap();
+        let post = |target: &str, body: &Value| {
+            let request = Request::post(target).header("content-type", "application/json");
+            drop(sim.handle(request.body(Bytes::from(body.to_string())).unwrap()));
+        };
+        for definition in tiphys_api::crd::manifests() {
+            post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+        }
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
+        post("/api/v1/namespaces", &namespace);
+        let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "web"},
+            "spec": {"project": "default", "destination": {}}});
+        post("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications", &app);
+        let conflicts = Arc::new(AtomicU32::new(0));
+        let (called, counted) = (sim.clone(), Arc::clone(&conflicts));
+        let connection = Connection::over("https://k", move |request: Request<Bytes>| {
+            let (sim, conflicts) = (called.clone(), Arc::clone(&counted));
+            async move {
+                if request.method() != Method::PATCH {
+                    return Ok(sim.call(request).await);
+                }
+                // Somebody else writes in between, every time.
+                let nth = conflicts.fetch_add(1, Ordering::Relaxed);
+                let other = json!({"metadata": {"labels": {"nth": nth.to_string()}}}).to_string();
+                let mut written = Request::new(Bytes::from(other));
+                (*written.method_mut(), *written.uri_mut()) = (Method::PATCH, request.uri().clone());
+                written.headers_mut().insert("content-type", "application/merge-patch+json".parse().unwrap());
+                assert!(sim.call(written).await.status().is_success());
+                Ok(sim.call(request).await)
+            }
+        });
+        let store = Store::new(Writer::new(connection.clone(), Discovery::new(connection)), "argocd");
+        let plan = |stored: Option<&Object>| {
+            let stored = stored.expect("it is there");
+            let patch = json!({"metadata": {"resourceVersion": stored.metadata().resource_version.as_str()}});
+            Ok::<_, Error>(Change::Patch(Seen::of(stored), crate::change::Sealed::new(patch)))
+        };
+        let error = store.settle_one(Own::Application, "web", plan).await.unwrap_err();
+        assert_eq!(error.to_string(), "Failed to update application. Too many conflicts");
+        assert_eq!((error.code(), conflicts.load(Ordering::Relaxed)), (crate::Code::Internal, 10));
+    }
 }

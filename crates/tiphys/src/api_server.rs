@@ -228,11 +228,13 @@ impl Live for Shows {
     }
 }
 
-/// Opens an API server on whose port a router answers, too: webhooks, health, metrics, and everything below some paths.
-pub(crate) fn open(router: &Router, below: &[&'static str]) -> Server {
+/// Opens an API server on whose port a router answers, too: webhooks, health, everything below some paths, and metrics
+/// where nobody but this machine reaches the port: names of applications and repositories are not for everybody (API-1).
+pub(crate) fn open(router: &Router, below: &[&'static str], has_metrics: bool) -> Server {
     let handler = handler(router.clone());
     let with = |path: &&'static str| (*path, Arc::clone(&handler));
-    let at = ["/api/webhook", "/healthz", "/readyz", "/metrics"].iter().map(with).collect();
+    let metrics = if has_metrics { &["/metrics"][..] } else { &[] };
+    let at = ["/api/webhook", "/healthz", "/readyz"].iter().chain(metrics).map(with).collect();
     Server::new(Others { at, below: below.iter().map(with).collect() })
 }
 
@@ -262,6 +264,8 @@ pub(crate) struct Place {
     pub(crate) read_only: bool,
     /// Whether the port stays plain text.
     pub(crate) insecure: bool,
+    /// Whether a certificate is made where there is none.
+    pub(crate) makes_certificate: bool,
     /// Where scripts are that extend the web interface.
     pub(crate) extensions: Option<PathBuf>,
 }
@@ -289,6 +293,7 @@ pub(crate) async fn start(server: &Server, controller: &Controller, place: Place
         },
         may_write: !place.read_only,
         insecure: place.insecure,
+        makes_certificate: place.makes_certificate,
         extensions: place.extensions,
         // This process, even when its file was replaced since.
         program: Some("/proc/self/exe".into()),

@@ -12,7 +12,7 @@
 //! A component that has nothing to do says so, answers its probes and waits to be stopped. A container that ends would be
 //! started again and again, and hold up the roll-out of a site that has not read this yet.
 
-mod flags;
+pub(crate) mod flags;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,13 +26,12 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
-use crate::run::{self, Roles, Run};
+use crate::run::{self, MetricsPort, NAMESPACE, Roles, Run};
 use flags::{CONTROLLER, Known, SERVER, Told};
+use tiphys_control::metrics::Group;
 
 /// Where the namespace of a pod stands.
 const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// Namespace where nothing else says one.
-const NAMESPACE: &str = "argocd";
 
 /// A component of Argo CD that this program has another name for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,13 +134,18 @@ fn log<'a>(
     let said = |flag: &'a Option<String>, variable: &str| {
         flag.as_deref().or_else(|| environment.get(variable).map(String::as_str)).unwrap_or_default()
     };
-    let level = match said(&told.loglevel, level).to_ascii_lowercase().as_str() {
+    let level = level_of(said(&told.loglevel, level));
+    (level, if said(&told.logformat, format) == "text" { "text" } else { "json" })
+}
+
+/// A level in this program's words.
+pub(crate) fn level_of(word: &str) -> &'static str {
+    match word.to_ascii_lowercase().as_str() {
         "trace" | "debug" => "debug",
         "warn" | "warning" => "warn",
         "error" | "fatal" | "panic" => "error",
         _ => "info",
-    };
-    (level, if said(&told.logformat, format) == "text" { "text" } else { "json" })
+    }
 }
 
 /// What a process of this component is, in the words of `tiphys serve`.
@@ -165,18 +169,33 @@ fn settings(component: Component, told: &Told, environment: &BTreeMap<String, St
 
 fn roles(component: Component, told: &Told) -> Roles {
     match component {
-        Component::Server => Roles {
-            metrics_port: Some(told.metrics_port.unwrap_or(8083)),
-            has_api: true,
-            only_looks: true,
+        Component::Server => {
+            let address = told.metrics_address.as_deref().and_then(|text| text.parse().ok());
+            // What its own controller knows of applications is told by the other process.
+            let groups = vec![Group::Api, Group::Info, Group::Requests];
+            Roles {
+                metrics: vec![MetricsPort { address, port: told.metrics_port.unwrap_or(8083), groups }],
+                set_webhooks: None,
+                has_api: true,
+                has_sets: true,
+                only_looks: true,
+                is_component: true,
+            }
+        }
+        // It does the work of all others, whose metrics nobody else has.
+        _ => Roles {
+            metrics: Vec::new(),
+            set_webhooks: None,
+            has_api: false,
+            has_sets: true,
+            only_looks: false,
             is_component: true,
         },
-        _ => Roles { metrics_port: None, has_api: false, only_looks: false, is_component: true },
     }
 }
 
 /// The namespace of the pod.
-fn pod_namespace() -> String {
+pub(crate) fn pod_namespace() -> String {
     let text = std::fs::read_to_string(POD_NAMESPACE).unwrap_or_default();
     Some(text.trim()).filter(|text| !text.is_empty()).unwrap_or(NAMESPACE).to_owned()
 }
@@ -269,11 +288,17 @@ mod tests {
         let variables = environment(&[("HOME", home), ("ARGOCD_SERVER_LISTEN_ADDRESS", "127.0.0.1")]);
         let told = Told { namespace: Some("cd".to_owned()), ..Told::default() };
         let server = settings(Component::Server, &told, &variables);
-        assert_eq!((server.port, server.address.to_string().as_str()), (8080, "127.0.0.1"));
-        assert_eq!(roles(Component::Server, &told).metrics_port, Some(8083));
+        let shown = |run: &Run| run.address.map(|address| address.to_string()).unwrap_or_default();
+        assert_eq!((server.port, shown(&server).as_str()), (8080, "127.0.0.1"));
+        let ports = roles(Component::Server, &told).metrics;
+        assert_eq!(ports.iter().map(|port| port.port).collect::<Vec<_>>(), [8083]);
+        assert!(
+            !ports[0].groups.contains(&Group::Controller),
+            "CTL-127: the controller tells of applications"
+        );
         let controller = settings(Component::Controller, &told, &variables);
-        assert_eq!((controller.port, controller.address.to_string().as_str()), (8082, "0.0.0.0"));
-        assert_eq!(controller.namespace, "cd");
+        assert_eq!((controller.port, shown(&controller).as_str()), (8082, "0.0.0.0"));
+        assert_eq!(controller.namespace.as_deref(), Some("cd"));
         assert_ne!(server.cache_dir, controller.cache_dir, "two processes do not share one");
         // Nothing can be made below a file.
         let file = folder.path().join("file");

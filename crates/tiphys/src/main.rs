@@ -16,6 +16,7 @@ mod install;
 mod k8s_auth;
 mod program_pages;
 mod run;
+mod serve;
 mod worker;
 
 const HELP: &str = "\
@@ -88,7 +89,7 @@ fn main() -> ExitCode {
         Some("rehearse") => tiphys::rehearse::run(rest),
         Some("demo") => demo::demo(rest),
         Some("run") => run::run(rest),
-        Some("serve") => run::serve(rest),
+        Some("serve") => serve::serve(rest),
         Some("dex") => dex::run(rest),
         Some("cmp-server") => cmp_server::run(rest),
         Some("install") => install::install(rest),

@@ -1,8 +1,9 @@
-//! `tiphys run` and `tiphys serve`: start the roles, serve their endpoints, stop in order (CLI-1010..1012).
+//! `tiphys run`, and what `tiphys serve` and components start: the roles, their endpoints, and their end in order
+//! (CLI-1010..1012).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,15 +13,17 @@ use serde_json::Value;
 use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{Connection, Discovery, KubeOverrides, Target, Writer};
 use tiphys_control::http::Endpoints;
+use tiphys_control::metrics::Group;
 use tiphys_control::{Controller, ControllerOptions};
 use tiphys_object::{Gvk, ResourceKey};
 use tiphys_policy::permit::Permit;
+use tiphys_server::process::ServerError;
 use tokio::net::TcpListener;
 
 use crate::{api_server, program_pages};
 
-/// What a process can be.
-const ROLES: [&str; 3] = ["controller", "repo", "server"];
+/// Namespace where nothing else says one.
+pub(crate) const NAMESPACE: &str = "argocd";
 /// The reference's controller of `ApplicationSets`.
 const SET_CONTROLLER: &str = "argocd-applicationset-controller";
 /// The reference's controller of Applications, and what it may be.
@@ -39,15 +42,15 @@ pub(crate) struct Run {
     /// Context of the kubeconfig
     #[arg(long)]
     pub(crate) context: Option<String>,
-    /// Namespace with the Applications and settings
-    #[arg(short, long, default_value = "argocd")]
-    pub(crate) namespace: String,
+    /// Namespace with the Applications and settings: argocd, of a pod of `serve` its own
+    #[arg(short, long)]
+    pub(crate) namespace: Option<String>,
     /// Port of the API, and of the webhook, health and metrics endpoints
     #[arg(long, default_value_t = 8080)]
     pub(crate) port: u16,
-    /// Address of these endpoints
-    #[arg(long, default_value = "127.0.0.1")]
-    pub(crate) address: IpAddr,
+    /// Address of these endpoints: 127.0.0.1, of `serve` 0.0.0.0
+    #[arg(long)]
+    pub(crate) address: Option<IpAddr>,
     /// Serve the API in plain text, whatever certificate the installation has
     #[arg(long)]
     pub(crate) insecure: bool,
@@ -69,12 +72,12 @@ pub(crate) struct Run {
     /// Run although an Argo CD application controller runs in the namespace
     #[arg(long)]
     pub(crate) force: bool,
-    /// Format of the log: json or text
-    #[arg(long, default_value = "text", value_parser = ["json", "text"])]
-    pub(crate) logformat: String,
-    /// Level of the log
-    #[arg(long, default_value = "info", value_parser = ["debug", "info", "warn", "error"])]
-    pub(crate) loglevel: String,
+    /// Format of the log: json or text, which is the default
+    #[arg(long, value_parser = ["json", "text"])]
+    pub(crate) logformat: Option<String>,
+    /// Level of the log; info by default
+    #[arg(long, value_parser = ["debug", "info", "warn", "error"])]
+    pub(crate) loglevel: Option<String>,
     /// What counts instead of the kubeconfig
     #[arg(skip)]
     pub(crate) overrides: KubeOverrides,
@@ -89,9 +92,9 @@ impl Run {
         Self {
             kubeconfig: None,
             context: None,
-            namespace,
+            namespace: Some(namespace),
             port,
-            address,
+            address: Some(address),
             insecure: false,
             read_only: false,
             no_lease: false,
@@ -99,70 +102,68 @@ impl Run {
             cache_dir: None,
             local_repositories: Vec::new(),
             force: false,
-            logformat: String::new(),
-            loglevel: String::new(),
+            logformat: None,
+            loglevel: None,
             overrides: KubeOverrides::default(),
             dashboard: None,
         }
     }
+
+    fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or(NAMESPACE)
+    }
+
+    fn address(&self) -> IpAddr {
+        self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+
+    /// Begins the log as the flags say.
+    pub(crate) fn begin_log(&self) {
+        init_log(self.loglevel.as_deref().unwrap_or("info"), self.logformat.as_deref().unwrap_or("text"));
+    }
+}
+
+/// A port for health and metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MetricsPort {
+    /// Its address; that of the API where it has none of its own.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) port: u16,
+    /// The families of `/metrics`.
+    pub(crate) groups: Vec<Group>,
 }
 
 /// What a process does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Roles {
-    /// A second port for health and metrics.
-    pub(crate) metrics_port: Option<u16>,
+    /// Ports beside the first one.
+    pub(crate) metrics: Vec<MetricsPort>,
+    /// A port for webhooks of sets.
+    pub(crate) set_webhooks: Option<u16>,
     /// Whether it answers the API.
     pub(crate) has_api: bool,
+    /// Whether it works on `ApplicationSets`.
+    pub(crate) has_sets: bool,
     /// Whether the controller is there for the API alone: it looks, and writes nothing.
     pub(crate) only_looks: bool,
     /// Whether it stands in the place of a component of Argo CD, under whose name nobody else runs then.
     pub(crate) is_component: bool,
 }
 
-/// Run chosen roles, as pods do.
-#[derive(Parser, Debug)]
-#[command(name = "tiphys serve", disable_version_flag = true)]
-struct Serve {
-    #[command(flatten)]
-    run: Run,
-    /// Roles: controller, repo and server (which run together), separated by commas
-    #[arg(long, default_value = "controller,repo,server", value_delimiter = ',')]
-    roles: Vec<String>,
-    /// Port of the controller's metrics and health endpoints
-    #[arg(long, default_value_t = 8082)]
-    metrics_port: u16,
-}
-
 /// `tiphys run`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
+    let roles = Roles {
+        metrics: Vec::new(),
+        set_webhooks: None,
+        has_api: true,
+        has_sets: true,
+        only_looks: false,
+        is_component: false,
+    };
     match tiphys::arguments::parse::<Run>("tiphys run", args) {
-        Ok(run) => {
-            start(run, Roles { metrics_port: None, has_api: true, only_looks: false, is_component: false })
-        }
+        Ok(run) => start(run, roles),
         Err(code) => code,
     }
-}
-
-/// `tiphys serve`.
-pub(crate) fn serve(args: &[OsString]) -> ExitCode {
-    let serve = match tiphys::arguments::parse::<Serve>("tiphys serve", args) {
-        Ok(serve) => serve,
-        Err(code) => return code,
-    };
-    if let Some(role) = serve.roles.iter().find(|role| !ROLES.contains(&role.as_str())) {
-        let text = format!("unknown role {role:?}; this version has the roles controller, repo and server");
-        return crate::fail(&text, 2);
-    }
-    if !serve.roles.iter().any(|role| role == "controller") {
-        return crate::fail(
-            "the roles repo and server run inside the controller; add the role controller",
-            2,
-        );
-    }
-    let has_api = serve.roles.iter().any(|role| role == "server");
-    let metrics_port = Some(serve.metrics_port);
-    start(serve.run, Roles { metrics_port, has_api, only_looks: false, is_component: false })
 }
 
 /// `admin dashboard` (CLI-903): the API without logins, beside a controller that only looks; what it may do is what the
@@ -190,18 +191,31 @@ pub(crate) fn dashboard(panel: tiphys_cli::Panel) -> u8 {
     };
     let mut environment = environment(&run);
     environment.insert("ARGOCD_SERVER_DISABLE_AUTH".to_owned(), "true".to_owned());
-    let roles = Roles { metrics_port: None, has_api: true, only_looks: true, is_component: false };
+    let roles = Roles {
+        metrics: Vec::new(),
+        set_webhooks: None,
+        has_api: true,
+        has_sets: true,
+        only_looks: true,
+        is_component: false,
+    };
     u8::from(start_as(run, roles, environment) != ExitCode::SUCCESS) * 20
 }
 
 fn start(run: Run, roles: Roles) -> ExitCode {
-    init_log(&run.loglevel, &run.logformat);
+    run.begin_log();
     let environment = environment(&run);
     start_as(run, roles, environment)
 }
 
 /// The same, where the log has begun, with this environment.
 pub(crate) fn start_as(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> ExitCode {
+    // What is asked of TLS counts before anything is done (API-5).
+    match tiphys_server::process::check_tls(&environment) {
+        Err(ServerError::Listed(names)) if roles.has_api => return crate::print(&(names.join("\n") + "\n")),
+        Err(error) if roles.has_api => return crate::fail(&error.to_string(), 20),
+        _ => {}
+    }
     block_on(main(run, roles, environment))
 }
 
@@ -274,33 +288,42 @@ pub(crate) fn init_log(level: &str, format: &str) {
 async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> anyhow::Result<()> {
     let reads = run.read_only || roles.only_looks;
     let endpoints = Endpoints::new();
-    let address = SocketAddr::new(run.address, run.port);
+    let (address, namespace) = (SocketAddr::new(run.address(), run.port), run.namespace());
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}; choose another port with --port"))?;
     let mut servers = Vec::new();
     let api = if roles.has_api {
-        let api = api_server::open(&router(&endpoints, roles.only_looks), &[]);
+        let router = router(&endpoints, roles.only_looks);
+        let api = api_server::open(&router, &[], address.ip().is_loopback());
         let counts = api.counts().clone();
         endpoints.with_metrics(move || counts.text());
         api.listen(listener);
         Some(api)
     } else {
-        servers.push(serve_http(listener, &endpoints));
+        servers.push(serve_http(listener, tiphys_control::http::router(endpoints.clone())));
         None
     };
-    if let Some(port) = roles.metrics_port.filter(|port| *port != run.port) {
-        let address = SocketAddr::new(run.address, port);
+    let others = roles.metrics.iter().filter(|other| other.port != run.port);
+    let others = others.map(|other| {
+        let router = tiphys_control::http::metrics_router(endpoints.clone(), other.groups.clone());
+        (SocketAddr::new(other.address.unwrap_or(address.ip()), other.port), router)
+    });
+    let for_sets = roles.set_webhooks.map(|port| {
+        let router = tiphys_control::http::set_router(endpoints.clone());
+        (SocketAddr::new(address.ip(), port), router)
+    });
+    for (address, router) in others.chain(for_sets) {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
-        servers.push(serve_http(listener, &endpoints));
+        servers.push(serve_http(listener, router));
     }
     let way = (run.kubeconfig.as_deref(), run.context.as_deref());
     let connection = connect_with(way, &run.overrides, &environment).await?;
     let discovery = Discovery::new(connection.clone());
-    let application_sets = prepare(&run, roles, &connection, &discovery).await?;
+    let application_sets = prepare(&run, &roles, &connection, &discovery).await? && roles.has_sets;
     let options = ControllerOptions {
-        namespace: run.namespace.clone(),
+        namespace: namespace.to_owned(),
         connection: connection.clone(),
         cache_dir: cache_dir(&run)?,
         own_dirs: Vec::new(),
@@ -318,15 +341,17 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
     if let Some(api) = &api {
         let place = api_server::Place {
             connection,
-            namespace: run.namespace.clone(),
+            namespace: namespace.to_owned(),
             env: environment,
             read_only: run.read_only,
             insecure: run.insecure,
+            // A port that nobody else reaches needs none.
+            makes_certificate: roles.is_component || !address.ip().is_loopback(),
             extensions: Some(EXTENSIONS.into()),
         };
         // What runs in the clusters does not depend on who can ask about it.
         if let Err(error) = api_server::start(api, &controller, place).await {
-            if run.dashboard.is_some() {
+            if roles.only_looks || run.dashboard.is_some() {
                 return Err(error.context("the API server cannot start"));
             }
             tracing::error!(
@@ -344,7 +369,7 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
     endpoints.ready(controller.clone());
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        namespace = %run.namespace,
+        namespace,
         address = %address,
         read_only = reads,
         "Tiphys is running"
@@ -386,7 +411,7 @@ fn identity() -> String {
 }
 
 /// The environment, with the settings that the command line overrides.
-fn environment(run: &Run) -> BTreeMap<String, String> {
+pub(crate) fn environment(run: &Run) -> BTreeMap<String, String> {
     let mut environment = crate::environment();
     if !run.local_repositories.is_empty() {
         let variable = tiphys_api::settings::LOCAL_REPOSITORIES_VARIABLE.to_owned();
@@ -395,8 +420,7 @@ fn environment(run: &Run) -> BTreeMap<String, String> {
     environment
 }
 
-fn serve_http(listener: TcpListener, endpoints: &Endpoints) -> tokio::task::JoinHandle<()> {
-    let router = tiphys_control::http::router(endpoints.clone());
+fn serve_http(listener: TcpListener, router: axum::Router) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(%error, "the HTTP endpoints ended");
@@ -467,21 +491,21 @@ async fn connect_with(
 /// two controllers that make their Applications would work against each other.
 async fn prepare(
     run: &Run,
-    roles: Roles,
+    roles: &Roles,
     connection: &Connection,
     discovery: &Discovery,
 ) -> anyhow::Result<bool> {
-    let reads = run.read_only || roles.only_looks;
+    let (reads, namespace) = (run.read_only || roles.only_looks, run.namespace());
     let kinds =
         discovery.kinds().await.map_err(|error| anyhow!("cannot reach {}: {error}", connection.server()))?;
     let writer = Writer::new(connection.clone(), discovery.clone());
     let mut application_sets = true;
     if !run.force && !reads {
-        let sets = running(&writer, "Deployment", &run.namespace, SET_CONTROLLER).await?;
-        let is_own = roles.is_component && is_of_controller(&writer, &run.namespace, sets.as_ref()).await?;
+        let sets = running(&writer, "Deployment", namespace, SET_CONTROLLER).await?;
+        let is_own = roles.is_component && is_of_controller(&writer, namespace, sets.as_ref()).await?;
         if sets.is_some() && !is_own {
             tracing::warn!(
-                namespace = run.namespace,
+                namespace,
                 "ApplicationSets are left to the Deployment {SET_CONTROLLER}, which runs here; scale it to 0 and start \
                  again, or use --force"
             );
@@ -489,26 +513,24 @@ async fn prepare(
         }
         // Under its name that is this process; of several the lease lets one work.
         for kind in CONTROLLER_KINDS.into_iter().filter(|_| !roles.is_component) {
-            if running(&writer, kind, &run.namespace, CONTROLLER).await?.is_some() {
+            if running(&writer, kind, namespace, CONTROLLER).await?.is_some() {
                 bail!(
-                    "an Argo CD application controller runs in namespace {:?} ({kind} argocd-application-controller); \
-                     scale it to 0, or use --read-only to look, or --force",
-                    run.namespace
+                    "an Argo CD application controller runs in namespace {namespace:?} ({kind} \
+                     argocd-application-controller); scale it to 0, or use --read-only to look, or --force"
                 );
             }
         }
     }
-    let namespace = Target::new(Gvk::new("", "v1", "Namespace"), "", &run.namespace);
-    if !reads && writer.get(&namespace).await?.is_none() {
+    let target = Target::new(Gvk::new("", "v1", "Namespace"), "", namespace);
+    if !reads && writer.get(&target).await?.is_none() {
         if run.install_crds != "yes" {
             bail!(
-                "the namespace {0:?} does not exist; run `kubectl create namespace {0}`, name another one with -n, \
-                 or start with --install-crds=yes",
-                run.namespace
+                "the namespace {namespace:?} does not exist; run `kubectl create namespace {namespace}`, name another one \
+                 with -n, or start with --install-crds=yes"
             );
         }
         let manifest =
-            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run.namespace}});
+            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         writer.create(&Permit::operator(ResourceKey::of(&manifest)), &manifest).await?;
     }
     let served = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_some();

@@ -225,3 +225,36 @@ fn rep_108_connections_have_the_limits_of_the_environment() {
     let all = limits(["7", "1s", "2s", "3s", "4m", "5s"]);
     assert_eq!(all, (Some(7), [Some(1), Some(2), Some(3), Some(240), Some(5)], 0));
 }
+
+#[test]
+fn api_226_the_reasons_of_events_can_be_chosen() {
+    let has_events = |set: Option<&str>, reason| {
+        let env = set.map(|text| ("ARGOCD_ENABLE_K8S_EVENT".to_owned(), text.to_owned()));
+        Settings::new(SettingsData { env: env.into_iter().collect(), ..SettingsData::default() })
+            .has_events(reason)
+    };
+    for all in [None, Some("all"), Some("")] {
+        assert!(has_events(all, "ResourceCreated"), "{all:?}");
+    }
+    assert!(!has_events(Some("none"), "ResourceCreated"));
+    let some = Some("ResourceDeleted, OperationStarted");
+    assert!(has_events(some, "OperationStarted") && !has_events(some, "ResourceCreated"));
+}
+
+#[test]
+fn api_199_api_210_settings_of_webhooks_have_defaults_and_bounds() {
+    let read = |parallelism: &str, jitter: &str, threshold: &str| {
+        let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let settings = Settings::new(SettingsData {
+            params: [set("server.webhook.parallelism.limit", parallelism)].into(),
+            cm: [set("webhook.refresh.jitter", jitter), set("webhook.refresh.jitter.threshold", threshold)]
+                .into(),
+            ..SettingsData::default()
+        });
+        let Webhooks { parallelism, jitter, jitter_threshold } = settings.webhooks();
+        (parallelism, jitter.as_secs(), jitter_threshold, settings.warnings().len())
+    };
+    assert_eq!(read("", "", ""), (50, 0, 10, 0));
+    assert_eq!(read("1", "1m30s", "0"), (1, 90, 0, 0));
+    assert_eq!(read("1001", "soon", "-1"), (50, 0, 10, 3));
+}

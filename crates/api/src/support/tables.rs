@@ -222,6 +222,13 @@ pub(super) const CM: &[Entry] = &[
         "",
         "accepts senders without a secret beside others that have one",
     ),
+    entry(
+        "webhook.refresh.jitter",
+        Honoured,
+        "",
+        "of applications that one push concerns beside many others",
+    ),
+    entry("webhook.refresh.jitter.threshold", Honoured, "", ""),
     entry("webhook.", Reported, "", "no such key is read"),
     entry("url", Honoured, "", ""),
     entry("additionalUrls", Honoured, "", ""),
@@ -364,8 +371,8 @@ pub(super) const PARAMS: &[Entry] = &[
     entry("controller.repo.server.", Reported, "", "sources are rendered inside the controller"),
     entry("repo.server", Reported, "", "sources are rendered inside the controller"),
     entry("repo.server.", Reported, "", "sources are rendered inside the controller"),
-    entry("commit.server", Reported, "", "this version has no such component"),
-    entry("commitserver.", Reported, "", "this version has no such component"),
+    entry("commit.server", Reported, "", "manifests are committed inside the controller"),
+    entry("commitserver.", Reported, "", "manifests are committed inside the controller"),
     entry(
         "reposerver.checkout.isolation",
         Honoured,
@@ -532,6 +539,19 @@ pub(super) const PARAMS: &[Entry] = &[
         "ARGOCD_SERVER_LISTEN_ADDRESS",
         "the command line decides (`--address`, `--port`)",
     ),
+    entry(
+        "server.webhook.parallelism.limit",
+        Honoured,
+        "ARGOCD_SERVER_WEBHOOK_PARALLELISM_LIMIT",
+        "deliveries that are read at once",
+    ),
+    entry(
+        "server.webhook.refresh.workers",
+        Reported,
+        "ARGOCD_SERVER_WEBHOOK_REFRESH_WORKERS",
+        "a push patches no application: those that it concerns are compared in turn (`controller.status.processors`)",
+    ),
+    entry("server.profile.", Reported, "", "profiles of Go are not made here"),
     entry("server.", Reported, "", "the API server of this version has no such setting"),
     entry("applicationsetcontroller.policy", Honoured, "ARGOCD_APPLICATIONSET_CONTROLLER_POLICY", ""),
     entry(
@@ -689,13 +709,21 @@ pub(super) const PARAMS: &[Entry] = &[
     ),
     entry("notificationscontroller.", Reported, "", "this version has no such component"),
     entry("dexserver.", Reported, "", "set the flags of `tiphys dex`, or `ARGOCD_DEX_SERVER_DISABLE_TLS`"),
-    entry("controller.profile.", Reported, "", "this version has no such component"),
+    entry("controller.profile.", Reported, "", "profiles of Go are not made here"),
     entry("controller.", Reported, "", "this version has no such component"),
     entry("configManagementPlugin", Reported, "", "this version has no such component"),
 ];
 
 /// Variables of the environment that no key stands for.
 pub(super) const ENVIRONMENT: &[Entry] = &[
+    entry("ARGOCD_ENABLE_K8S_EVENT", Honoured, "", "`all`, `none`, or reasons of Events with commas between"),
+    entry(
+        "ARGOCD_WATCH_API_BUFFER_SIZE",
+        Honoured,
+        "",
+        "changes that a watch of the API may be behind, 1000",
+    ),
+    entry("ARGOCD_GRPC_MAX_SIZE_MB", Honoured, "", "200"),
     entry("ARGOCD_K8S_CLIENT_MAX_IDLE_CONNECTIONS", Honoured, "", "500; 0 is no limit"),
     entry("ARGOCD_K8S_TLS_HANDSHAKE_TIMEOUT", Honoured, "", "10s; 0 is no limit"),
     entry("ARGOCD_K8S_TCP_TIMEOUT", Honoured, "", "30s; 0 is no limit but the system's"),
@@ -706,6 +734,12 @@ pub(super) const ENVIRONMENT: &[Entry] = &[
         Honoured,
         "",
         "none; bounds requests that are answered as a whole, watches and streamed lists stay",
+    ),
+    entry(
+        "ARGOCD_WEBHOOK_MANIFEST_CACHE_WARM_DISABLED",
+        Reported,
+        "",
+        "nothing is warmed: what is rendered is found by its content, whatever the commit",
     ),
 ];
 
@@ -754,5 +788,10 @@ pub(super) const REPOSITORY: &[Entry] = &[
     entry("azureServicePrincipalTenantId", Honoured, "", ""),
     entry("azureServicePrincipalTenantID", Honoured, "", ""),
     entry("azureActiveDirectoryEndpoint", Honoured, "", ""),
-    entry("webhookManifestCacheWarmDisabled", Reported, "", "pushes warm no cache"),
+    entry(
+        "webhookManifestCacheWarmDisabled",
+        Reported,
+        "",
+        "nothing is warmed: what is rendered is found by its content, whatever the commit",
+    ),
 ];

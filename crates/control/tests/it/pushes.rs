@@ -166,3 +166,53 @@ async fn api_207_what_cannot_be_found_out_concerns_everybody() {
     world.pass(Duration::from_secs(45)).await;
     assert_eq!(world.value(), "two");
 }
+
+/// API-211: whatever the commit, what an application renders is found again by its content, so that nothing has to be
+/// moved from one commit to the next, and no setting has anything to switch off.
+#[tokio::test(start_paused = true)]
+async fn api_211_a_push_beside_an_application_leaves_nothing_to_render() {
+    let world = synced().await;
+    let renderings = world.renderings();
+    for _ in 0..3 {
+        let head = commit_beside(&world);
+        world.push(&["docs/a.md"]);
+        world.change(&json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}));
+        world.pass(Duration::from_secs(1)).await;
+        assert_eq!((shown(&world), world.renderings()), (head, renderings));
+    }
+    world.commit("two");
+    world.push(&["shop/shop.yaml"]);
+    world.pass(MOMENT).await;
+    assert_eq!((world.value().as_str(), world.renderings()), ("two", renderings + 1));
+}
+
+/// API-210: those beyond the threshold wait, each for a time of its own, and none longer than the jitter.
+#[tokio::test(start_paused = true)]
+async fn api_210_many_applications_of_one_push_are_not_asked_at_once() {
+    const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+    const APPS: usize = 20;
+    let world = World::start().await;
+    world.settings(&json!({"webhook.refresh.jitter": "1m", "webhook.refresh.jitter.threshold": "5"}));
+    world.commit("one");
+    for nth in 0..APPS {
+        let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": format!("a{nth}"), "namespace": "argocd",
+                "annotations": {"argocd.argoproj.io/manifest-generate-paths": "."}},
+            "spec": {"project": "default", "source": {"repoURL": URL, "path": "shop", "targetRevision": "main"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"}}});
+        world.ask(Method::POST, APPLICATIONS, &app);
+    }
+    world.pass(MOMENT).await;
+    let head = world.commit("two");
+    let showing = || {
+        let shows =
+            |nth: &usize| world.get(&format!("{APPLICATIONS}/a{nth}"))["status"]["sync"]["revision"] == *head;
+        (0..APPS).filter(shows).count()
+    };
+    assert_eq!((world.push(&["shop/shop.yaml"]), showing()), (APPS, 0));
+    world.pass(Duration::from_secs(1)).await;
+    let at_once = showing();
+    assert!((5..APPS - 5).contains(&at_once), "{at_once}");
+    world.pass(Duration::from_mins(1)).await;
+    assert_eq!(showing(), APPS);
+}

@@ -9,6 +9,9 @@ use super::payload::text;
 use super::sets::{AzureDelivery, or_nothing, read_azure};
 use super::{Delivery, Push, short_revision};
 
+/// References of one delivery that are looked at; each is looked up among all that are followed.
+pub(super) const REFERENCES_MAX: usize = 1_000;
+
 /// What is read of a delivery.
 pub(super) enum Read {
     /// A delivery.
@@ -21,48 +24,50 @@ pub(super) enum Read {
 
 /// A delivery of Azure DevOps; which event it is stands in its body.
 pub(super) fn azure(body: &[u8]) -> Read {
-    let Some(AzureDelivery { event, push }) = read_azure(body) else { return Read::Unreadable };
-    match (event.as_str(), push) {
-        ("git.push", Some(push)) => Read::Delivery(Delivery::Push(push)),
-        (
-            "git.push"
-            | "git.pullrequest.created"
-            | "git.pullrequest.updated"
-            | "git.pullrequest.merged"
-            | "build.complete",
-            _,
-        ) => Read::Delivery(Delivery::Ignored),
+    let Some(AzureDelivery { event, pushes }) = read_azure(body) else { return Read::Unreadable };
+    match event.as_str() {
+        "git.push" => pushed(pushes),
+        "git.pullrequest.created"
+        | "git.pullrequest.updated"
+        | "git.pullrequest.merged"
+        | "build.complete" => Read::Delivery(Delivery::Ignored),
         _ => Read::Unsupported,
     }
+}
+
+/// What moved, if anything did.
+fn pushed(pushes: Vec<Push>) -> Read {
+    Read::Delivery(if pushes.is_empty() { Delivery::Ignored } else { Delivery::Pushes(pushes) })
 }
 
 /// A push to Bitbucket Cloud. A branch that was deleted leaves nothing to compare with (API-202).
 pub(super) fn cloud(body: &[u8]) -> Read {
     let Ok(payload) = serde_json::from_slice::<Cloud>(body) else { return Read::Unreadable };
-    let mut moved = payload.push.changes.into_iter().filter(|change| !change.new.name.is_empty());
-    let Some(change) = moved.next() else { return Read::Delivery(Delivery::Ignored) };
-    Read::Delivery(Delivery::Push(Push {
-        web_urls: filled([payload.repository.links.html.href]),
+    let web_urls = filled([payload.repository.links.html.href]);
+    let moved = payload.push.changes.into_iter().filter(|change| !change.new.name.is_empty());
+    let push = |change: CloudChange| Push {
+        web_urls: web_urls.clone(),
         revision: change.new.name,
         touched_head: true,
         ..Push::default()
-    }))
+    };
+    pushed(moved.take(REFERENCES_MAX).map(push).collect())
 }
 
 /// References that moved on a Bitbucket Server.
 pub(super) fn server(body: &[u8]) -> Read {
     let Ok(payload) = serde_json::from_slice::<Server>(body) else { return Read::Unreadable };
-    let mut moved = payload.changes.into_iter().filter(|change| change.r#type != "DELETE");
-    let Some(change) = moved.next() else { return Read::Delivery(Delivery::Ignored) };
     let clones = payload.repository.links.clone.into_iter();
-    Read::Delivery(Delivery::Push(Push {
-        web_urls: filled(
-            clones.filter(|link| matches!(link.name.as_str(), "http" | "ssh")).map(|link| link.href),
-        ),
+    let web_urls =
+        filled(clones.filter(|link| matches!(link.name.as_str(), "http" | "ssh")).map(|link| link.href));
+    let moved = payload.changes.into_iter().filter(|change| change.r#type != "DELETE");
+    let push = |change: ServerChange| Push {
+        web_urls: web_urls.clone(),
         revision: short_revision(&change.r#ref.id).to_owned(),
         touched_head: true,
         ..Push::default()
-    }))
+    };
+    pushed(moved.take(REFERENCES_MAX).map(push).collect())
 }
 
 fn filled(urls: impl IntoIterator<Item = String>) -> Vec<String> {
@@ -172,7 +177,7 @@ mod tests {
 
     fn push(headers: &[(&str, &str)], secrets: &[(&str, &str)], body: &Value) -> Option<Push> {
         match deliver(headers, secrets, body.to_string().as_bytes()).1 {
-            Delivery::Push(push) => Some(push),
+            Delivery::Pushes(mut pushes) => Some(pushes.remove(0)),
             _ => None,
         }
     }
@@ -180,7 +185,7 @@ mod tests {
     fn status(headers: &[(&str, &str)], secrets: &[(&str, &str)], body: &[u8]) -> u16 {
         match deliver(headers, secrets, body).1 {
             Delivery::Refused { status, .. } => status,
-            Delivery::Push(_) | Delivery::Tag(_) => 200,
+            Delivery::Pushes(_) | Delivery::Tag(_) => 200,
             Delivery::Ignored => 204,
         }
     }
@@ -235,6 +240,46 @@ mod tests {
         assert_eq!(status(&[event, ("x-hub-signature", &signature)], &secret, text.as_bytes()), 200);
         assert_eq!(status(&[("x-event-key", "diagnostics:ping")], &secret, b""), 204);
         assert_eq!(status(&[("x-event-key", "pr:opened")], &[], b"{}"), 400);
+    }
+
+    #[test]
+    fn api_202_every_reference_of_a_push_counts_and_those_that_are_gone_do_not() {
+        let revisions = |headers: &[(&str, &str)], body: &Value| -> Vec<(String, bool)> {
+            match deliver(headers, &[], body.to_string().as_bytes()).1 {
+                Delivery::Pushes(pushes) => {
+                    assert!(pushes.iter().all(|push| push.web_urls.len() == 1));
+                    pushes.into_iter().map(|push| (push.revision, push.touched_head)).collect()
+                }
+                Delivery::Ignored => Vec::new(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let told = |names: [&str; 2], heads: [bool; 2]| -> Vec<(String, bool)> {
+            names.map(str::to_owned).into_iter().zip(heads).collect()
+        };
+        let cloud = json!({"repository": {"links": {"html": {"href": "https://bitbucket.org/shop/web"}}},
+            "push": {"changes": [{"new": {"name": "main"}}, {"new": null}, {"new": {"name": "v1"}}]}});
+        let headers = [("x-hook-uuid", "{id}"), ("x-event-key", "repo:push")];
+        assert_eq!(revisions(&headers, &cloud), told(["main", "v1"], [true, true]));
+        let server = json!({"repository": {"links": {"clone": [{"name": "http", "href": "https://bb.test/scm/a"}]}},
+            "changes": [{"ref": {"id": "refs/heads/main"}, "type": "UPDATE"},
+                {"ref": {"id": "refs/heads/old"}, "type": "DELETE"}, {"ref": {"id": "refs/tags/v1"}, "type": "ADD"}]});
+        assert_eq!(
+            revisions(&[("x-event-key", "repo:refs_changed")], &server),
+            told(["main", "v1"], [true, true])
+        );
+        let none = "0".repeat(40);
+        let azure = json!({"eventType": "git.push", "resource": {"refUpdates": [
+                {"name": "refs/heads/dev", "newObjectId": "b"}, {"name": "refs/heads/old", "newObjectId": none},
+                {"name": "refs/heads/main", "newObjectId": "c"}],
+            "repository": {"remoteUrl": "https://dev.azure.com/o/p/_git/r", "defaultBranch": "refs/heads/main"}}});
+        assert_eq!(revisions(&[("x-vss-activityid", "1")], &azure), told(["dev", "main"], [false, true]));
+        let gone = json!({"eventType": "git.push", "resource": {"refUpdates": [{"name": "x", "newObjectId": none}]}});
+        assert_eq!(revisions(&[("x-vss-activityid", "1")], &gone), []);
+        let many: Vec<Value> = (0..5_000).map(|nth| json!({"new": {"name": format!("b{nth}")}})).collect();
+        let mut flood = cloud;
+        flood["push"]["changes"] = many.into();
+        assert_eq!(revisions(&headers, &flood).len(), REFERENCES_MAX);
     }
 
     /// The signature, digit by digit, by the function that checks it.

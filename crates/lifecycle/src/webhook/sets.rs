@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Deserializer};
 
+use super::others::REFERENCES_MAX;
 use super::payload::{Payload, text};
 use super::{
     MEGABYTE, Provider, Push, Request, SECRET_KEYS, UNVERIFIED_BYTES_MAX, body_bytes_max, is_object,
@@ -229,7 +230,7 @@ fn gitlab(event: &str, body: &[u8]) -> SetDelivery {
 fn azure(body: &[u8]) -> SetDelivery {
     let Ok(payload) = serde_json::from_slice::<Azure>(body) else { return failed("error parsing payload") };
     match payload.event_type.as_str() {
-        "git.push" => match azure_push(payload.resource) {
+        "git.push" => match azure_pushes(payload.resource).next() {
             Some(push) => SetDelivery::Event(SetEvent::Push(push)),
             None => SetDelivery::Ignored,
         },
@@ -244,12 +245,14 @@ fn azure(body: &[u8]) -> SetDelivery {
     }
 }
 
-/// The first reference that moved.
-fn azure_push(resource: AzureResource) -> Option<Push> {
+/// The references that moved; those that were deleted leave nothing to compare with (API-202).
+fn azure_pushes(resource: AzureResource) -> impl Iterator<Item = Push> {
     let repository = resource.repository;
-    let update = resource.ref_updates.into_iter().next()?;
-    Some(Push {
-        web_urls: vec![repository.remote_url],
+    let is_there = |update: &AzureUpdate| {
+        update.new_object_id.is_empty() || update.new_object_id.bytes().any(|byte| byte != b'0')
+    };
+    resource.ref_updates.into_iter().filter(is_there).map(move |update| Push {
+        web_urls: vec![repository.remote_url.clone()],
         touched_head: update.name == repository.default_branch,
         revision: short_revision(&update.name).to_owned(),
         before: update.old_object_id,
@@ -261,13 +264,16 @@ fn azure_push(resource: AzureResource) -> Option<Push> {
 /// A delivery of Azure DevOps as Applications look at it.
 pub(super) struct AzureDelivery {
     pub(super) event: String,
-    pub(super) push: Option<Push>,
+    pub(super) pushes: Vec<Push>,
 }
 
 /// Reads one; `None` when it is none.
 pub(super) fn read_azure(body: &[u8]) -> Option<AzureDelivery> {
     let payload = serde_json::from_slice::<Azure>(body).ok().filter(|_| is_object(body))?;
-    Some(AzureDelivery { event: payload.event_type, push: azure_push(payload.resource) })
+    Some(AzureDelivery {
+        event: payload.event_type,
+        pushes: azure_pushes(payload.resource).take(REFERENCES_MAX).collect(),
+    })
 }
 
 fn pushed(provider: Provider, body: &[u8]) -> SetDelivery {

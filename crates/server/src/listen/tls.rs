@@ -53,6 +53,18 @@ impl TlsVersion {
             _ => Err(TlsError::Version(text.to_owned())),
         }
     }
+
+    /// Reads the oldest version that is allowed: whoever allows 1.0 or 1.1, too, gets 1.2, which is safer.
+    ///
+    /// # Errors
+    /// When it is no version.
+    pub fn lowest(text: &str) -> Result<Self, TlsError> {
+        if ["1.0", "1.1"].contains(&text) {
+            tracing::warn!(version = text, "this version of TLS is not spoken; the oldest one is 1.2");
+            return Ok(Self::V12);
+        }
+        Self::parse(text)
+    }
 }
 
 /// Why there is no TLS.

@@ -229,7 +229,7 @@ fn record_in(
         action = action.text(),
         "change"
     );
-    if !is_written(&context.world.installation.settings, action.reason()) {
+    if !context.world.installation.settings.has_events(action.reason()) {
         return;
     }
     let who = if user.is_empty() { "Unknown user".to_owned() } else { user.clone() };
@@ -242,15 +242,6 @@ fn record_in(
     let record = Record { namespace: namespace.to_owned(), name, event };
     if context.parts.recorder.0.try_send(record).is_err() {
         tracing::warn!("too many Events wait to be written; one was left out");
-    }
-}
-
-/// Whether Events of a reason are written (API-226).
-fn is_written(settings: &Settings, reason: &str) -> bool {
-    match settings.env().get("ARGOCD_ENABLE_K8S_EVENT").map(String::as_str) {
-        None | Some("" | "all") => true,
-        Some("none") => false,
-        Some(list) => list.split(',').any(|word| word.trim() == reason),
     }
 }
 
@@ -290,26 +281,4 @@ fn event(
         "firstTimestamp": stamp,
         "lastTimestamp": stamp,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use tiphys_api::settings::SettingsData;
-
-    use super::*;
-
-    #[test]
-    fn api_226_the_reasons_of_events_can_be_chosen() {
-        let is_written = |set: Option<&str>, reason| {
-            let env = set.map(|text| ("ARGOCD_ENABLE_K8S_EVENT".to_owned(), text.to_owned()));
-            let data = SettingsData { env: env.into_iter().collect(), ..SettingsData::default() };
-            is_written(&Settings::new(data), reason)
-        };
-        for all in [None, Some("all"), Some("")] {
-            assert!(is_written(all, "ResourceCreated"), "{all:?}");
-        }
-        assert!(!is_written(Some("none"), "ResourceCreated"));
-        let some = Some("ResourceDeleted, OperationStarted");
-        assert!(is_written(some, "OperationStarted") && !is_written(some, "ResourceCreated"));
-    }
 }

@@ -9,6 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::context::Owned;
 use crate::call::{Message, Reply, Status};
+use crate::catalog::ChangeKind;
 
 /// How often a quiet watch asks whether its caller is still logged in.
 const SESSION_INTERVAL: Duration = Duration::from_mins(1);
@@ -57,7 +58,14 @@ pub(super) async fn next_change<T: Clone>(
     }
 }
 
-/// Whether a version is older than the one that a watch begins at.
-pub(super) fn is_before(version: &str, since: u64) -> bool {
-    version.parse::<u64>().is_ok_and(|version| version < since)
+/// Whether a change is older than the version that a watch begins at (API-123). What is gone has no version of its end,
+/// and is told.
+pub(super) fn is_before(kind: ChangeKind, version: &str, since: u64) -> bool {
+    kind != ChangeKind::Deleted && version.parse::<u64>().is_ok_and(|version| version < since)
+}
+
+/// Whether an object came after the version that a watch begins at, which is no number where everything is told first:
+/// what was written between a list and the watch after it is told, too (API-124).
+pub(super) fn is_after(version: &str, since: &str) -> bool {
+    matches!((version.parse::<u64>(), since.parse::<u64>()), (Ok(version), Ok(since)) if version > since)
 }

@@ -55,6 +55,7 @@ pub(crate) struct Setup {
     live: Option<Arc<dyn Live>>,
     sources: Option<Sources>,
     has_extensions: bool,
+    changes_max: usize,
 }
 
 /// A running server.
@@ -63,6 +64,7 @@ pub(crate) struct Home {
     pub(crate) server: Server,
     pub(crate) world: Arc<ArcSwap<World>>,
     pub(crate) counts: Counts,
+    pub(crate) catalog: Arc<Catalog>,
 }
 
 fn pages() -> PagesOptions {
@@ -97,6 +99,7 @@ impl Setup {
             live: None,
             sources: None,
             has_extensions: false,
+            changes_max: 1_000,
         };
         for definition in tiphys_api::crd::manifests() {
             setup.ask(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
@@ -166,6 +169,11 @@ impl Setup {
         Self { sources: Some(sources), ..self }
     }
 
+    /// With watches that may be that many changes behind.
+    pub(crate) fn changes(self, changes_max: usize) -> Self {
+        Self { changes_max, ..self }
+    }
+
     pub(crate) async fn start(self) -> Home {
         let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
         let counts = Counts::default();
@@ -183,9 +191,9 @@ impl Setup {
         };
         let following = Following::start(&way, &tracker, &cancel).await.unwrap();
         let world = Arc::new(ArcSwap::from_pointee(following.world()));
-        let catalog = Arc::new(Catalog::new("argocd"));
+        let catalog = Arc::new(Catalog::holding("argocd", self.changes_max));
         following.applications(&way, Arc::clone(&catalog), &world.load(), (&tracker, &cancel)).unwrap();
-        let sets = Arc::new(SetCatalog::default());
+        let sets = Arc::new(SetCatalog::holding(self.changes_max));
         following.application_sets(&way, Arc::clone(&sets), &world.load(), (&tracker, &cancel));
         let discovery = Discovery::new(connection.clone());
         let store = Store::new(Writer::new(connection.clone(), discovery), "argocd");
@@ -244,7 +252,7 @@ impl Setup {
         let running = tokio::spawn(listener.run(stopping.clone()));
         until(|| catalog.is_complete() && sets_known.all().is_some()).await;
         let server = Server { api: Arc::new(Scripted::default()), address, stopping, running };
-        Home { sim: self.sim, server, world, counts }
+        Home { sim: self.sim, server, world, counts, catalog }
     }
 }
 

@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use crate::applications::{APPS, Known, app, changing};
 use crate::home::{Client, Home};
-use crate::support::{Answered, answered, call};
+use crate::support::{Answered, Reading, answered, call};
 
 const DIFF: &str = "/application.ApplicationService/ServerSideDiff";
 const FILES: &str = "/application.ApplicationService/GetManifestsWithFiles";
@@ -235,30 +234,6 @@ async fn api_123_what_leaves_the_filter_of_a_watch_is_gone_for_who_watches() {
 fn names_of(list: &Value) -> Vec<String> {
     let items = list["items"].as_array().unwrap().iter();
     items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
-}
-
-/// Messages of an answer, one after the other.
-struct Reading {
-    path: &'static str,
-    body: Incoming,
-    read: Vec<u8>,
-}
-
-impl Reading {
-    fn of(path: &'static str, body: Incoming) -> Self {
-        Self { path, body, read: Vec::new() }
-    }
-
-    async fn next(&mut self) -> Value {
-        loop {
-            let length = |read: &[u8]| u32::from_be_bytes(read[1..5].try_into().unwrap()) as usize + 5;
-            if self.read.len() >= 5 && self.read.len() >= length(&self.read) {
-                let message: Vec<u8> = self.read.drain(..length(&self.read)).collect();
-                return crate::support::messages(self.path, &message).0.remove(0);
-            }
-            self.read.extend(self.body.frame().await.unwrap().unwrap().into_data().unwrap());
-        }
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use http::Method;
-use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use crate::home::{Setup, ask};
-use crate::support::call;
+use crate::support::{Reading, call};
 
 const PROJECTS: &str = "/api/v1/projects";
 const SETS: &str = "/api/v1/applicationsets";
@@ -343,21 +342,13 @@ async fn api_155_a_watch_of_sets_shows_what_there_is_and_what_becomes_of_it() {
     let path = "/applicationset.ApplicationSetService/Watch";
     let mut request = call(path, "application/grpc", &[json!({})]);
     request.headers_mut().insert("authorization", kim.bearer().parse().unwrap());
-    let mut body = home.server.http2(request).await.into_body();
-    let (mut told, mut read) = (Vec::new(), Vec::new());
+    let mut reading = Reading::of(path, home.server.http2(request).await.into_body());
+    let mut told = Vec::new();
     let mut wait = async |count: usize| {
         while told.len() < count {
-            let length = |read: &[u8]| u32::from_be_bytes(read[1..5].try_into().unwrap()) as usize + 5;
-            if read.len() < 5 || read.len() < length(&read) {
-                read.extend(body.frame().await.unwrap().unwrap().into_data().unwrap());
-                continue;
-            }
-            let message: Vec<u8> = read.drain(..length(&read)).collect();
-            let (messages, _) = crate::support::messages(path, &message);
-            told.extend(messages.iter().map(|message| {
-                let name = message["applicationSet"]["metadata"]["name"].as_str().unwrap();
-                format!("{} {name}", message["type"].as_str().unwrap())
-            }));
+            let message = reading.next().await;
+            let name = message["applicationSet"]["metadata"]["name"].as_str().unwrap();
+            told.push(format!("{} {name}", message["type"].as_str().unwrap()));
         }
         told.clone()
     };

@@ -292,3 +292,27 @@ pub(crate) fn messages(path: &str, mut bytes: &[u8]) -> (Vec<Value>, String) {
     }
     (found, String::new())
 }
+
+/// Messages of an answer, one after the other.
+pub(crate) struct Reading {
+    path: &'static str,
+    pub(crate) body: Incoming,
+    read: Vec<u8>,
+}
+
+impl Reading {
+    pub(crate) fn of(path: &'static str, body: Incoming) -> Self {
+        Self { path, body, read: Vec::new() }
+    }
+
+    pub(crate) async fn next(&mut self) -> Value {
+        loop {
+            let length = |read: &[u8]| u32::from_be_bytes(read[1..5].try_into().unwrap()) as usize + 5;
+            if self.read.len() >= 5 && self.read.len() >= length(&self.read) {
+                let message: Vec<u8> = self.read.drain(..length(&self.read)).collect();
+                return messages(self.path, &message).0.remove(0);
+            }
+            self.read.extend(self.body.frame().await.unwrap().unwrap().into_data().unwrap());
+        }
+    }
+}

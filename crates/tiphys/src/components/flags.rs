@@ -11,28 +11,31 @@ use tiphys_api::support::{self, Support};
 
 /// What the flags of a component come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) kubeconfig: Option<PathBuf>,
-    pub(super) context: Option<String>,
-    pub(super) namespace: Option<String>,
-    pub(super) address: Option<String>,
-    pub(super) port: Option<u16>,
-    pub(super) metrics_port: Option<u16>,
-    pub(super) logformat: Option<String>,
-    pub(super) loglevel: Option<String>,
+pub(crate) struct Told {
+    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) context: Option<String>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) address: Option<String>,
+    pub(crate) port: Option<u16>,
+    pub(crate) metrics_port: Option<u16>,
+    pub(crate) metrics_address: Option<String>,
+    /// Port of a listener of its own for webhooks of sets.
+    pub(crate) webhook_port: Option<u16>,
+    pub(crate) logformat: Option<String>,
+    pub(crate) loglevel: Option<String>,
     /// Variables that flags stand for.
-    pub(super) variables: BTreeMap<String, String>,
+    pub(crate) variables: BTreeMap<String, String>,
     /// Flags without effect, and why.
-    pub(super) inert: Vec<(String, String)>,
+    pub(crate) inert: Vec<(String, String)>,
     /// Whether only help is wanted.
-    pub(super) wants_help: bool,
+    pub(crate) wants_help: bool,
 }
 
 /// A flag, and the key of `argocd-cmd-params-cm` or `argocd-cm` that it stands for.
-pub(super) type Known = (&'static str, &'static str);
+pub(crate) type Known = (&'static str, &'static str);
 
 /// Flags of `argocd-server`.
-pub(super) const SERVER: &[Known] = &[
+pub(crate) const SERVER: &[Known] = &[
     ("insecure", "server.insecure"),
     ("basehref", "server.basehref"),
     ("rootpath", "server.rootpath"),
@@ -61,6 +64,16 @@ pub(super) const SERVER: &[Known] = &[
     ("default-cache-expiration", "server.default.cache.expiration"),
     ("oidc-cache-expiration", "server.oidc.cache.expiration"),
     ("webhook-parallelism-limit", "server.webhook.parallelism.limit"),
+    ("webhook-refresh-workers", "server.webhook.refresh.workers"),
+    ("glob-cache-size", "server.glob.cache.size"),
+    ("repo-cache-expiration", "reposerver.repo.cache.expiration"),
+    ("revision-cache-expiration", "reposerver.revision.cache.expiration"),
+    ("revision-cache-lock-timeout", "reposerver.revision.cache.lock.timeout"),
+    ("appset-allowed-scm-providers", "applicationsetcontroller.allowed.scm.providers"),
+    ("appset-enable-github-api-metrics", "applicationsetcontroller.enable.github.api.metrics"),
+    ("appset-enable-new-git-file-globbing", "applicationsetcontroller.enable.new.git.file.globbing"),
+    ("appset-enable-scm-providers", "applicationsetcontroller.enable.scm.providers"),
+    ("appset-scm-root-ca-path", "applicationsetcontroller.scm.root.ca.path"),
     ("redis", "redis.server"),
     ("redisdb", "redis.db"),
     ("redis-compress", "redis.compression"),
@@ -73,7 +86,7 @@ pub(super) const SERVER: &[Known] = &[
 ];
 
 /// Flags of `argocd-application-controller`.
-pub(super) const CONTROLLER: &[Known] = &[
+pub(crate) const CONTROLLER: &[Known] = &[
     ("status-processors", "controller.status.processors"),
     ("operation-processors", "controller.operation.processors"),
     ("hydration-processors", "controller.hydration.processors"),
@@ -113,6 +126,76 @@ pub(super) const CONTROLLER: &[Known] = &[
     ("otlp-attrs", "otlp.attrs"),
 ];
 
+/// Flags of `argocd-repo-server`.
+pub(crate) const REPO: &[Known] = &[
+    ("parallelismlimit", "reposerver.parallelism.limit"),
+    ("allow-oob-symlinks", "reposerver.allow.oob.symlinks"),
+    ("default-cache-expiration", "reposerver.default.cache.expiration"),
+    ("repo-cache-expiration", "reposerver.repo.cache.expiration"),
+    ("revision-cache-expiration", "reposerver.revision.cache.expiration"),
+    ("revision-cache-lock-timeout", "reposerver.revision.cache.lock.timeout"),
+    ("disable-tls", "reposerver.disable.tls"),
+    ("enable-builtin-git-config", "reposerver.enable.builtin.git.config"),
+    ("max-combined-directory-manifests-size", "reposerver.max.combined.directory.manifests.size"),
+    ("streamed-manifest-max-extracted-size", "reposerver.streamed.manifest.max.extracted.size"),
+    ("streamed-manifest-max-tar-size", "reposerver.streamed.manifest.max.tar.size"),
+    ("tlsciphers", "reposerver.tls.ciphers"),
+    ("tlsmaxversion", "reposerver.tls.maxversion"),
+    ("tlsminversion", "reposerver.tls.minversion"),
+    ("redis", "redis.server"),
+    ("redisdb", "redis.db"),
+    ("redis-compress", "redis.compression"),
+    ("sentinel", "redis.sentinel"),
+    ("sentinelmaster", "redis.sentinel.master"),
+    ("otlp-address", "otlp.address"),
+    ("otlp-insecure", "otlp.insecure"),
+    ("otlp-headers", "otlp.headers"),
+    ("otlp-attrs", "otlp.attrs"),
+];
+
+/// Flags of `argocd-applicationset-controller`.
+pub(crate) const SETS: &[Known] = &[
+    ("allowed-scm-providers", "applicationsetcontroller.allowed.scm.providers"),
+    ("applicationset-namespaces", "applicationsetcontroller.namespaces"),
+    ("argocd-repo-server", "repo.server"),
+    ("concurrent-reconciliations", "applicationsetcontroller.concurrent.reconciliations.max"),
+    ("concurrent-application-updates", "applicationsetcontroller.concurrent.application.updates"),
+    ("dry-run", "applicationsetcontroller.dryrun"),
+    ("enable-github-api-metrics", "applicationsetcontroller.enable.github.api.metrics"),
+    ("enable-new-git-file-globbing", "applicationsetcontroller.enable.new.git.file.globbing"),
+    ("enable-policy-override", "applicationsetcontroller.enable.policy.override"),
+    ("enable-progressive-syncs", "applicationsetcontroller.enable.progressive.syncs"),
+    ("enable-scm-providers", "applicationsetcontroller.enable.scm.providers"),
+    ("max-resources-status-count", "applicationsetcontroller.status.max.resources.count"),
+    ("metrics-applicationset-labels", "applicationsetcontroller.metrics.applicationset.labels"),
+    ("policy", "applicationsetcontroller.policy"),
+    ("preserved-annotations", "applicationsetcontroller.global.preserved.annotations"),
+    ("preserved-labels", "applicationsetcontroller.global.preserved.labels"),
+    ("repo-server-plaintext", "repo.server.plaintext"),
+    ("repo-server-strict-tls", "repo.server.strict.tls"),
+    ("repo-server-timeout-seconds", "repo.server.timeout.seconds"),
+    ("scm-root-ca-path", "applicationsetcontroller.scm.root.ca.path"),
+    ("token-ref-strict-mode", "applicationsetcontroller.enable.tokenref.strict.mode"),
+    ("webhook-parallelism-limit", "applicationsetcontroller.webhook.parallelism.limit"),
+];
+
+/// Flags that are variables of the environment and no keys.
+const VARIABLES: &[(&str, &str)] = &[
+    ("enable-k8s-event", "ARGOCD_ENABLE_K8S_EVENT"),
+    ("helm-manifest-max-extracted-size", "ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_EXTRACTED_SIZE"),
+    (
+        "disable-helm-manifest-max-extracted-size",
+        "ARGOCD_REPO_SERVER_DISABLE_HELM_MANIFEST_MAX_EXTRACTED_SIZE",
+    ),
+    ("helm-registry-max-index-size", "ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_INDEX_SIZE"),
+    ("oci-manifest-max-extracted-size", "ARGOCD_REPO_SERVER_OCI_MANIFEST_MAX_EXTRACTED_SIZE"),
+    ("disable-oci-manifest-max-extracted-size", "ARGOCD_REPO_SERVER_DISABLE_OCI_MANIFEST_MAX_EXTRACTED_SIZE"),
+    ("oci-layer-media-types", "ARGOCD_REPO_SERVER_OCI_LAYER_MEDIA_TYPES"),
+    ("include-hidden-directories", "ARGOCD_REPO_SERVER_INCLUDE_HIDDEN_DIRECTORIES"),
+    ("plugin-tar-exclude", "ARGOCD_REPO_SERVER_PLUGIN_TAR_EXCLUSIONS"),
+    ("plugin-use-manifest-generate-paths", "ARGOCD_REPO_SERVER_PLUGIN_USE_MANIFEST_GENERATE_PATHS"),
+];
+
 /// Flags of `argocd-application-controller` whose variables are spans of time; the flags are seconds.
 const SECONDS: &[Known] = &[
     ("app-resync", "timeout.reconciliation"),
@@ -121,7 +204,12 @@ const SECONDS: &[Known] = &[
 ];
 
 /// Keys whose flags may be repeated.
-const LISTS: [&str; 4] = [
+const LISTS: [&str; 9] = [
+    "applicationsetcontroller.allowed.scm.providers",
+    "applicationsetcontroller.global.preserved.annotations",
+    "applicationsetcontroller.global.preserved.labels",
+    "applicationsetcontroller.metrics.applicationset.labels",
+    "applicationsetcontroller.namespaces",
     "controller.metrics.application.labels",
     "controller.metrics.application.conditions",
     "controller.metrics.cluster.labels",
@@ -133,7 +221,7 @@ const OTHER_WAY: &str = "the kubeconfig, or the account of the pod, says how the
 
 /// Reads the words of a container. A flag without `=` takes the word behind it, unless that is a flag, too: components have
 /// no operands.
-pub(super) fn read(words: &[String], known: &[Known]) -> Told {
+pub(crate) fn read(words: &[String], known: &[Known]) -> Told {
     let mut told = Told::default();
     let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
@@ -152,11 +240,35 @@ pub(super) fn read(words: &[String], known: &[Known]) -> Told {
 }
 
 /// Whether a word is no flag; a number may be negative.
-fn is_value(word: &str) -> bool {
+pub(crate) fn is_value(word: &str) -> bool {
     !word.starts_with('-') || word.parse::<i64>().is_ok()
 }
 
-fn take(told: &mut Told, (name, value): (&str, Option<String>), known: &[Known]) {
+/// Whether a component has a flag that means something there, or is known to mean nothing here.
+pub(crate) fn knows(known: &[Known], name: &str) -> bool {
+    let is_of = |table: &[Known]| table.iter().any(|(flag, _)| *flag == name);
+    is_of(known)
+        || (known == CONTROLLER && is_of(SECONDS))
+        || is_of(own_variables(known))
+        || (known == SETS && ["webhook-addr", "debug"].contains(&name))
+        || ((known == SERVER || known == REPO) && name == "metrics-address")
+        || unknown(name) != UNKNOWN
+}
+
+/// The flags of a component that are variables.
+fn own_variables(known: &[Known]) -> &'static [Known] {
+    let (events, rest) = VARIABLES.split_at(1);
+    if known == REPO {
+        rest
+    } else if known == SERVER || known == CONTROLLER {
+        events
+    } else {
+        &[]
+    }
+}
+
+/// Takes one flag in.
+pub(crate) fn take(told: &mut Told, (name, value): (&str, Option<String>), known: &[Known]) {
     let flag = format!("--{name}");
     let text = value.clone().unwrap_or_default();
     let port = |told: &mut Told, text: &str| {
@@ -176,6 +288,22 @@ fn take(told: &mut Told, (name, value): (&str, Option<String>), known: &[Known])
         "loglevel" => told.loglevel = Some(text),
         "port" => told.port = port(told, &text).or(told.port),
         "metrics-port" | "metrics-addr" => told.metrics_port = port(told, &text).or(told.metrics_port),
+        "metrics-address" => told.metrics_address = Some(text),
+        "webhook-addr" if known == SETS => told.webhook_port = port(told, &text).or(told.webhook_port),
+        "debug" if known == SETS => told.loglevel = Some("debug".to_owned()),
+        _ if let Some((_, variable)) = own_variables(known).iter().find(|(flag, _)| *flag == name) => {
+            let value = value.unwrap_or_else(|| "true".to_owned());
+            // What may be repeated is a list with the mark that its reader splits at.
+            let separator = if name == "plugin-tar-exclude" { ';' } else { ',' };
+            let is_list = ["plugin-tar-exclude", "oci-layer-media-types", "enable-k8s-event"].contains(&name);
+            let one = told.variables.entry((*variable).to_owned()).or_default();
+            if is_list && !one.is_empty() {
+                one.push(separator);
+                one.push_str(&value);
+            } else {
+                *one = value;
+            }
+        }
         _ => match known.iter().find(|(flag, _)| *flag == name) {
             Some((_, key)) => stands_for(told, &flag, (key, value.unwrap_or_else(|| "true".to_owned()))),
             None => match SECONDS.iter().find(|(flag, _)| *flag == name) {
@@ -208,6 +336,9 @@ fn stands_for(told: &mut Told, flag: &str, (key, value): (&str, String)) {
     }
 }
 
+/// What is said of a flag that nobody knows.
+pub(crate) const UNKNOWN: &str = "this version has no such flag";
+
 /// Why a flag has no effect that stands for no key.
 fn unknown(name: &str) -> &'static str {
     const WAYS: [&str; 17] = [
@@ -232,10 +363,27 @@ fn unknown(name: &str) -> &'static str {
     let name = name.trim_start_matches('-');
     if WAYS.contains(&name) {
         OTHER_WAY
-    } else if name.starts_with("redis") || name.starts_with("sentinel") {
+    } else if ["redis", "sentinel", "repo-server-redis", "repo-server-sentinel"]
+        .iter()
+        .any(|beginning| name.starts_with(beginning))
+    {
         "there is no Redis"
+    } else if name.starts_with("repo-server-") {
+        "sources are rendered inside the controller"
+    } else if name.starts_with("wq-") {
+        "queues have no limits of rate: what fails waits longer each time"
     } else {
-        "this version has no such flag"
+        match name {
+            "gloglevel" => "client-go, whose log this is, is not a part of this program",
+            "login-attempts-expiration" => "Argo CD ignores it, too",
+            "dynamic-cluster-distribution-enabled" => "one controller works on all clusters",
+            "enable-leader-election" => "of several processes one holds a lease and works, in every case",
+            "probe-addr" => "`/healthz` is on every port",
+            "allowed-plugin-gen-urls" => {
+                "plugins of generators are named by ConfigMaps of the set's namespace"
+            }
+            _ => UNKNOWN,
+        }
     }
 }
 
@@ -286,7 +434,8 @@ mod tests {
         );
         assert_eq!(
             why("--nosuch --wq-burst 3", CONTROLLER),
-            "--nosuch: this version has no such flag; --wq-burst: this version has no such flag"
+            "--nosuch: this version has no such flag; --wq-burst: queues have no limits of rate: what fails waits longer each \
+             time"
         );
         assert_eq!(why("--status-processors 3", &[]), "--status-processors: this version has no such flag");
         assert_eq!(why("--app-resync 3", SERVER), "--app-resync: this version has no such flag");
@@ -297,15 +446,29 @@ mod tests {
 
     #[test]
     fn cli_1011_every_flag_in_the_tables_is_taken_or_explained() {
-        for (flag, _) in SERVER.iter().chain(CONTROLLER) {
-            let known = if SERVER.iter().any(|(name, _)| name == flag) { SERVER } else { CONTROLLER };
-            let told = told(&format!("--{flag} 1"), known);
-            let (taken, inert) = (told.variables.len(), told.inert.len());
-            assert_eq!(taken + inert, 1, "{flag}: {told:?}");
-            assert!(
-                told.inert.iter().all(|(_, why)| *why != "this version has no such flag"),
-                "{flag}: {told:?}"
-            );
+        for known in [SERVER, CONTROLLER, REPO, SETS] {
+            for (flag, _) in known.iter().chain(own_variables(known)) {
+                let told = told(&format!("--{flag} 1"), known);
+                let (taken, inert) = (told.variables.len(), told.inert.len());
+                assert_eq!(taken + inert, 1, "{flag}: {told:?}");
+                assert!(told.inert.iter().all(|(_, why)| *why != UNKNOWN), "{flag}: {told:?}");
+                assert!(knows(known, flag), "{flag}");
+            }
         }
+        assert!(!knows(SETS, "status-processors") && !knows(REPO, "nosuch"));
+    }
+
+    #[test]
+    fn cli_1011_flags_that_are_variables_set_them() {
+        let repo =
+            told("--plugin-tar-exclude *.png --plugin-tar-exclude docs --include-hidden-directories", REPO);
+        let values: Vec<&str> = repo.variables.values().map(String::as_str).collect();
+        assert_eq!(values, ["true", "*.png;docs"]);
+        let events = told("--enable-k8s-event=none", CONTROLLER);
+        assert_eq!(events.variables["ARGOCD_ENABLE_K8S_EVENT"], "none");
+        let sets = told("--webhook-addr :7000 --debug --policy create-only --metrics-address ::", SETS);
+        assert_eq!((sets.webhook_port, sets.loglevel.as_deref()), (Some(7000), Some("debug")));
+        assert_eq!(sets.variables["ARGOCD_APPLICATIONSET_CONTROLLER_POLICY"], "create-only");
+        assert_eq!((sets.metrics_address.as_deref(), sets.inert), (Some("::"), Vec::new()));
     }
 }

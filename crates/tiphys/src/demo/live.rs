@@ -123,6 +123,7 @@ impl Live {
             env: environment(),
             read_only: false,
             insecure: true,
+            makes_certificate: false,
             // Where they are in a pod, anybody could put some here.
             extensions: None,
         };
@@ -234,7 +235,7 @@ async fn first_drift(running: Running, mut shown: watch::Receiver<All>) {
 /// One port for everything that speaks HTTP.
 fn serve(listener: TcpListener, endpoints: &Endpoints, server: &GitServer) -> Server {
     let router = Router::new().merge(tiphys_control::http::router(endpoints.clone())).merge(server.router());
-    let api = api_server::open(&router, &["/git/"]);
+    let api = api_server::open(&router, &["/git/"], true);
     let counts = api.counts().clone();
     endpoints.with_metrics(move || counts.text());
     api.listen(listener);

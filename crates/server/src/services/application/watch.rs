@@ -14,7 +14,7 @@ use crate::call::{Message, Reply, Status};
 use crate::catalog::{AppKey, Change, ChangeKind, Entry};
 use crate::services::context::{Context, Owned};
 use crate::services::request;
-use crate::services::watching::{Watch, is_before, next_change, reply};
+use crate::services::watching::{Watch, is_after, is_before, next_change, reply};
 
 /// Follows what the caller may see of what they ask for.
 pub(super) fn watch(context: &Context<'_>, mut query: Query) -> Result<Reply, Status> {
@@ -32,18 +32,23 @@ pub(super) fn watch(context: &Context<'_>, mut query: Query) -> Result<Reply, St
     let is_listed = query.resource_version.is_empty() || !query.name.is_empty();
     let mut first: Vec<Arc<Entry>> = Vec::new();
     let mut told = HashSet::new();
-    let is_first = is_listed || !narrowing.is_nothing();
-    if is_first {
-        let is_wanted = |entry: &Arc<Entry>| narrowing.has(entry) && wanted.has(entry);
-        first = snapshot.entries.into_iter().filter(is_wanted).collect();
+    let is_new = |entry: &Entry| is_listed || is_after(&entry.version, &query.resource_version);
+    for entry in snapshot.entries {
+        // Where filters are set, what the caller knows of is remembered; else only what is told now is looked at.
+        if narrowing.is_nothing() && !is_new(&entry) {
+            continue;
+        }
+        if !narrowing.has(&entry) || !wanted.has(&entry) {
+            continue;
+        }
         if !narrowing.is_nothing() {
-            told = first.iter().map(|entry| entry.key.clone()).collect();
+            told.insert(entry.key.clone());
         }
-        if !is_listed {
-            first.clear();
+        if is_new(&entry) {
+            first.push(entry);
         }
-        first.sort_by(|a, b| (&a.key.namespace, &a.key.name).cmp(&(&b.key.namespace, &b.key.name)));
     }
+    first.sort_by(|a, b| (&a.key.namespace, &a.key.name).cmp(&(&b.key.namespace, &b.key.name)));
     let since: u64 = query.resource_version.parse().unwrap_or(0);
     Ok(reply(Watching {
         owned: context.owned(),
@@ -52,6 +57,7 @@ pub(super) fn watch(context: &Context<'_>, mut query: Query) -> Result<Reply, St
         told,
         since,
         first: first.into(),
+        first_kind: if is_listed { ChangeKind::Added } else { ChangeKind::Modified },
         changes,
     }))
 }
@@ -64,20 +70,22 @@ struct Watching {
     told: HashSet<AppKey>,
     since: u64,
     first: VecDeque<Arc<Entry>>,
+    /// What these are to the caller.
+    first_kind: ChangeKind,
     changes: Receiver<Change>,
 }
 
 impl Watch for Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         if let Some(entry) = self.first.pop_front() {
-            return Some(self.event(ChangeKind::Added, &entry).await);
+            return Some(self.event(self.first_kind, &entry).await);
         }
         loop {
             let change = match next_change(&self.owned, &mut self.changes).await? {
                 Ok(change) => change,
                 Err(status) => return Some(Err(status)),
             };
-            if is_before(&change.entry.version, self.since) || !self.has(&change.entry) {
+            if is_before(change.kind, &change.entry.version, self.since) || !self.has(&change.entry) {
                 continue;
             }
             if let Some(kind) = self.kind(&change) {

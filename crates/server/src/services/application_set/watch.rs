@@ -15,7 +15,7 @@ use super::{failed, project_of, selector_of};
 use crate::call::{Message, Reply, Status};
 use crate::catalog::ChangeKind;
 use crate::services::context::{Context, Owned};
-use crate::services::watching::{Watch, is_before, next_change, reply};
+use crate::services::watching::{Watch, is_after, is_before, next_change, reply};
 use crate::sets::Change;
 
 /// `ApplicationSetWatchQuery`.
@@ -38,8 +38,14 @@ pub(super) fn watch(context: &Context<'_>, query: Query) -> Result<Reply, Status
         followed.ok_or_else(|| Status::new(Code::Unavailable, "ApplicationSets are not known yet"))?;
     let is_listed = query.resource_version.is_empty() || !query.name.is_empty();
     let since = query.resource_version.parse().unwrap_or(0);
-    let first = if is_listed { objects.into() } else { VecDeque::new() };
-    Ok(reply(Watching { owned: context.owned(), query, selector, since, first, changes }))
+    let is_new = |object: &Arc<Object>| {
+        is_listed || is_after(&object.metadata().resource_version, &query.resource_version)
+    };
+    let mut first: Vec<Arc<Object>> = objects.into_iter().filter(is_new).collect();
+    first.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+    let first_kind = if is_listed { ChangeKind::Added } else { ChangeKind::Modified };
+    let first = first.into();
+    Ok(reply(Watching { owned: context.owned(), query, selector, since, first, first_kind, changes }))
 }
 
 struct Watching {
@@ -48,6 +54,8 @@ struct Watching {
     selector: Selector,
     since: u64,
     first: VecDeque<Arc<Object>>,
+    /// What these are to the caller.
+    first_kind: ChangeKind,
     changes: Receiver<Change>,
 }
 
@@ -55,7 +63,7 @@ impl Watch for Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         while let Some(object) = self.first.pop_front() {
             if self.has(&object) {
-                return Some(event(ChangeKind::Added, &object));
+                return Some(event(self.first_kind, &object));
             }
         }
         loop {
@@ -63,7 +71,7 @@ impl Watch for Watching {
                 Ok(change) => change,
                 Err(status) => return Some(Err(status)),
             };
-            if !is_before(&object.metadata().resource_version, self.since) && self.has(&object) {
+            if !is_before(kind, &object.metadata().resource_version, self.since) && self.has(&object) {
                 return Some(event(kind, &object));
             }
         }

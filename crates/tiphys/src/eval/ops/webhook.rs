@@ -76,7 +76,7 @@ fn deliver(input: &mut Input) -> Result<Value, Fault> {
     });
     let nobody = Concerned::default;
     let (status, body, found) = match delivery {
-        Delivery::Push(push) => (200, String::new(), concerned(input, &push)?),
+        Delivery::Pushes(pushes) => (200, String::new(), concerned(input, &pushes)?),
         Delivery::Tag(tag) => (200, String::new(), followers(input, &tag)?),
         Delivery::Ignored => (200, String::new(), nobody()),
         Delivery::Refused { status, body } => (status, body, nobody()),
@@ -106,13 +106,13 @@ struct Concerned {
     hydrated: BTreeSet<String>,
 }
 
-fn concerned(input: &Input, push: &Push) -> Result<Concerned, Fault> {
+fn concerned(input: &Input, pushes: &[Push]) -> Result<Concerned, Fault> {
     let mut found = Concerned::default();
     for (name, application) in applications(input)? {
-        if webhook::hydrates(push, &application) {
+        if pushes.iter().any(|push| webhook::hydrates(push, &application)) {
             found.hydrated.insert(name.clone());
         }
-        if webhook::concern(push, &application) == Concern::Files {
+        if pushes.iter().any(|push| webhook::concern(push, &application) == Concern::Files) {
             found.refreshed.insert(name);
         }
     }
