@@ -224,7 +224,8 @@ impl Server {
         if !(options.insecure || is_on(&settings, "server.insecure", "ARGOCD_SERVER_INSECURE")) {
             let may = May { make: options.makes_certificate, write: options.may_write };
             let snapshot = world.load_full();
-            self.tls.store(certificate::first((&snapshot, &store), &tls, may, options.clock.now()).await);
+            let first = certificate::first((&snapshot, &store), &tls, may, options.clock.now()).await;
+            self.tls.store(first.map_err(ServerError::Setting)?);
             let following = certificate::follow(Arc::clone(&self.tls), Arc::clone(&world), tls);
             tracker.spawn(cancel.clone().run_until_cancelled_owned(following));
         }

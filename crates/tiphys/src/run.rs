@@ -171,7 +171,7 @@ pub(crate) fn run(args: &[OsString]) -> ExitCode {
 pub(crate) fn dashboard(panel: tiphys_cli::Panel) -> u8 {
     init_log(if panel.is_verbose { "debug" } else { "error" }, "text");
     let address = match panel.address.as_str() {
-        "localhost" => Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)),
+        "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         text => text.parse().ok(),
     };
     let Some(address) = address else {

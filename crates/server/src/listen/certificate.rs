@@ -14,7 +14,7 @@ use super::tls::TlsOptions;
 use crate::world::{TLS_SECRET, World};
 
 /// How often the certificate of the port is looked at.
-const TLS_INTERVAL: Duration = Duration::from_secs(5);
+const TLS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What may be done about the certificate of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,16 @@ fn configured(options: &TlsOptions, pair: &Pair, whose: &str) -> Option<Arc<Serv
 }
 
 /// The certificate that a port begins with: of its own Secret, else of `argocd-secret`, else one that is made. One that
-/// cannot be used stays where it is, and the next one counts. `None` where there is none, and none can or shall be made.
+/// cannot be used stays where it is, and the next one counts. `None` where there is none, and none shall be made.
+///
+/// # Errors
+/// When one is to be made and cannot be: nobody who expects TLS is answered in plain text.
 pub(crate) async fn first(
     (world, store): (&World, &Store),
     options: &TlsOptions,
     may: May,
     now: Timestamp,
-) -> Option<Arc<ServerConfig>> {
+) -> Result<Option<Arc<ServerConfig>>, String> {
     if let Some(config) = own(world).and_then(|pair| configured(options, &pair, TLS_SECRET)) {
         let is_kept =
             ["tls.crt", "tls.key"].iter().any(|key| world.installation.settings.secret(key).is_some());
@@ -62,25 +65,19 @@ pub(crate) async fn first(
         {
             tracing::warn!(%error, "the certificate of argocd-secret, which nobody uses, could not be removed");
         }
-        return Some(config);
+        return Ok(Some(config));
     }
     let stored = kept(world);
     if let Some(config) = stored.as_ref().and_then(|pair| configured(options, pair, "argocd-secret")) {
-        return Some(config);
+        return Ok(Some(config));
     }
     if !may.make {
-        return None;
+        return Ok(None);
     }
     let namespace = world.namespace().to_owned();
     let made = tokio::task::spawn_blocking(move || self_signed(&namespace, now)).await;
-    let mut pair = match made {
-        Ok(Ok(pair)) => pair,
-        Ok(Err(error)) => {
-            tracing::error!(error, "no certificate can be made for the API server, which speaks plain text");
-            return None;
-        }
-        Err(_panic) => return None,
-    };
+    let failed = |why: &str| format!("no certificate can be made for the API server: {why}");
+    let mut pair = made.map_err(|panic| failed(&panic.to_string()))?.map_err(|why| failed(&why))?;
     if may.write && stored.is_none() {
         match port_certificate::keep(store, &pair).await {
             // Of several servers one was faster.
@@ -93,7 +90,7 @@ pub(crate) async fn first(
             ),
         }
     }
-    configured(options, &pair, "argocd-secret")
+    configured(options, &pair, "argocd-secret").map(Some).ok_or_else(|| failed("it cannot be used"))
 }
 
 /// Takes another certificate for new connections (API-4); one that cannot be used leaves the former one, and so does one

@@ -68,7 +68,7 @@ impl Cluster {
     }
 
     async fn first(&self, world: &World, may: May) -> Option<Arc<ServerConfig>> {
-        first((world, &self.store), &TlsOptions::default(), may, now()).await
+        first((world, &self.store), &TlsOptions::default(), may, now()).await.unwrap()
     }
 }
 
