@@ -170,7 +170,6 @@ pub(crate) async fn follow<S: Sink>(source: &Source, sink: &mut S, cancel: &Canc
 
 impl<S: Sink> Follower<'_, S> {
     async fn run(&mut self) {
-        let mut was_doubted = false;
         loop {
             if self.source.resync.is_some_and(|age| self.synced_at.elapsed() >= age) {
                 self.resume = None;
@@ -181,9 +180,7 @@ impl<S: Sink> Follower<'_, S> {
             match result {
                 Ok(()) => {
                     (self.failures, self.looks) = (0, 0);
-                    // What is doubted is read again at once, from another place, and what was found then is followed at once.
-                    let is_doubt_new = std::mem::replace(&mut was_doubted, self.doubted) != self.doubted;
-                    if begun.elapsed() < SESSION_MIN && !is_doubt_new {
+                    if begun.elapsed() < SESSION_MIN {
                         tokio::time::sleep(self.spread(SESSION_MIN)).await;
                     }
                 }

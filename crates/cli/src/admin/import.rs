@@ -197,13 +197,18 @@ fn documents(text: &str, path: &str, namespace: &str) -> Result<Vec<Wanted>, Fai
 /// Makes `stringData`, which people write and no server tells, the `data` that it stands for: it is compared and restored
 /// as such.
 fn encode_texts(secret: &mut Value) {
-    let Some(Value::Object(texts)) = access::ensure_object(secret).remove("stringData") else { return };
-    let data = access::ensure_object(secret).entry("data").or_insert_with(|| json!({}));
-    for (key, text) in texts {
-        if let (Some(data), Some(text)) = (data.as_object_mut(), text.as_str()) {
-            data.insert(key, STANDARD.encode(text).into());
-        }
+    let own = access::ensure_object(secret);
+    // What is no map of texts is left for the API server to refuse.
+    if !own.get("stringData").and_then(Value::as_object).is_some_and(|map| map.values().all(Value::is_string))
+    {
+        return;
     }
+    let Some(Value::Object(texts)) = own.remove("stringData") else { return };
+    let Some(data) = own.entry("data").or_insert_with(|| json!({})).as_object_mut() else { return };
+    data.extend(texts.into_iter().map(|(key, text)| {
+        let text = text.as_str().unwrap_or_default();
+        (key, STANDARD.encode(text).into())
+    }));
 }
 
 struct Import<'a> {
@@ -594,7 +599,7 @@ mod tests {
     #[test]
     fn cli_902_texts_of_secrets_are_restored_as_data() {
         let secret =
-            "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: eA==}\nstringData: {b: y}\n";
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: eA==}\nstringData: {b: \"y\"}\n";
         let read = documents(secret, "FILE", "argocd").map_err(|failure| failure.message).unwrap();
         assert_eq!(read[0].value["data"], json!({"a": "eA==", "b": "eQ=="}));
         assert!(read[0].value.get("stringData").is_none());
