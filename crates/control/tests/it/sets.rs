@@ -335,6 +335,12 @@ async fn dying(world: &mut Installation, dies_at: usize, is_over: impl Fn(&Insta
             world.restart().await;
         }
     }
+    // What comes after that is nobody's death any more: nobody would go on.
+    world.wire.dies_at.store(usize::MAX, Ordering::Relaxed);
+    if world.wire.is_dead.load(Ordering::Relaxed) {
+        died = true;
+        world.restart().await;
+    }
     assert!(is_over(world), "{dies_at}: {:?}; {}", picture(&world.sim), world.set()["status"]);
     let broken = world.wire.broken.lock();
     assert!(broken.is_empty(), "{dies_at}: {broken:?}");
