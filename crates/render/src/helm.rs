@@ -14,13 +14,12 @@ use tiphys_helm::{
 
 use crate::comparison::Made;
 use crate::environment::{Environment, build_environment, escape_parameter, substitute};
-use crate::kube_version::normalize;
 use crate::needs::{Need, Outcome};
 use crate::plan::RenderContext;
 use crate::request::{Budget, Inputs, RenderRequest};
 use crate::templates::During;
 use crate::tools::{Tool, Who};
-use crate::{Reason, RenderError, TreePath, comparison, tools};
+use crate::{Reason, RenderError, TreePath, comparison, kube_version, tools};
 
 use value_files::ValueFiles;
 
@@ -42,15 +41,7 @@ pub(crate) fn render(
     let context = &request.context;
     let version = version(source, context.helm.v3_compat)?;
     let environment = build_environment(request);
-    let files = ValueFiles {
-        tree: inputs.tree,
-        directory,
-        refs: context.refs.as_deref(),
-        supplies: inputs.supplies,
-        environment: &environment,
-        schemes: &context.helm.value_file_schemes,
-        budget,
-    };
+    let files = value_files(request, directory, inputs, (&environment, budget));
     let chart = load_directory(inputs.tree, directory, version, &limits(budget)).map_err(|e| of_chart(&e))?;
     let values = user_values(source, &files, &environment);
     let who = context.tools.helm_renderer()?;
@@ -61,8 +52,7 @@ pub(crate) fn render(
     let chart = take(chart, &mut needs)?;
     let (Some(values), Some((chart, added))) = (values, chart) else { return Ok(Outcome::Needs(needs)) };
 
-    let kube_version = Some(source.kube_version.as_str()).filter(|version| !version.is_empty());
-    let kube_version = normalize(kube_version.unwrap_or(context.cluster.kube_version()))?;
+    let kube_version = kube_version::of_source(&source.kube_version, context)?;
     let api_versions: &[String] =
         if source.api_versions.is_empty() { context.cluster.api_versions() } else { &source.api_versions };
     let namespace = namespace(source, context);
@@ -140,21 +130,12 @@ pub(crate) fn command_line(
 ) -> Result<Outcome<String>, RenderError> {
     let context = &request.context;
     let environment = build_environment(request);
-    let files = ValueFiles {
-        tree: inputs.tree,
-        directory,
-        refs: context.refs.as_deref(),
-        supplies: inputs.supplies,
-        environment: &environment,
-        schemes: &context.helm.value_file_schemes,
-        budget,
-    };
+    let files = value_files(request, directory, inputs, (&environment, budget));
     let values = match user_values(source, &files, &environment)? {
         Outcome::Done(values) => values,
         Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
     };
-    let own = Some(source.kube_version.as_str()).filter(|version| !version.is_empty());
-    let kube_version = normalize(own.unwrap_or(context.cluster.kube_version()))?;
+    let kube_version = kube_version::of_source(&source.kube_version, context)?;
     let asked = tools::HelmCall {
         directory,
         release: release_name(source, &context.instance_name),
@@ -213,6 +194,25 @@ fn release_name<'a>(source: &'a HelmSource, instance_name: &'a str) -> &'a str {
     }
 }
 
+/// Where the value files of a source are looked for.
+fn value_files<'a>(
+    request: &'a RenderRequest,
+    directory: &'a TreePath,
+    inputs: &Inputs<'a>,
+    (environment, budget): (&'a Environment, &'a Budget),
+) -> ValueFiles<'a> {
+    let context = &request.context;
+    ValueFiles {
+        tree: inputs.tree,
+        directory,
+        refs: context.refs.as_deref(),
+        supplies: inputs.supplies,
+        environment,
+        schemes: &context.helm.value_file_schemes,
+        budget,
+    }
+}
+
 /// The value files that a source selects, in their order; what has to be brought first is added to the needs.
 pub(crate) fn selected_files(
     request: &RenderRequest,
@@ -222,16 +222,7 @@ pub(crate) fn selected_files(
     (environment, budget): (&Environment, &Budget),
     needs: &mut Vec<Need>,
 ) -> Result<Vec<File>, RenderError> {
-    let context = &request.context;
-    let files = ValueFiles {
-        tree: inputs.tree,
-        directory,
-        refs: context.refs.as_deref(),
-        supplies: inputs.supplies,
-        environment,
-        schemes: &context.helm.value_file_schemes,
-        budget,
-    };
+    let files = value_files(request, directory, inputs, (environment, budget));
     selected(source, &files, VALUE_BYTES_MAX, needs)
 }
 

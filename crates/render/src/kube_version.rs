@@ -1,5 +1,6 @@
 //! Versions of Kubernetes in the form that tools are given (RND-5).
 
+use crate::plan::RenderContext;
 use crate::{Reason, RenderError};
 
 /// The numbers of a version, without a leading `v` and what follows them; an empty text stays empty.
@@ -21,6 +22,14 @@ pub(crate) fn normalize(version: &str) -> Result<String, RenderError> {
         let text = format!("could not parse kubernetes version {version}: it is no version");
         Err(RenderError::new(Reason::KubeVersionParse, text))
     }
+}
+
+/// The version that a source is rendered for: its own, else the cluster's.
+///
+/// # Errors
+/// Those of [`normalize`].
+pub(crate) fn of_source(own: &str, context: &RenderContext) -> Result<String, RenderError> {
+    normalize(if own.is_empty() { context.cluster.kube_version() } else { own })
 }
 
 #[cfg(test)]

@@ -16,12 +16,11 @@ use tiphys_kustomize::{
 
 use crate::comparison::Made;
 use crate::environment::{build_environment, substitute};
-use crate::kube_version::normalize;
 use crate::needs::{Content, Need, Outcome, Supplies};
 use crate::request::{Budget, Inputs, RenderRequest};
 use crate::templates::{During, World};
 use crate::tools::Tool;
-use crate::{Reason, RenderError, TreePath, comparison, tools};
+use crate::{Reason, RenderError, TreePath, comparison, kube_version, tools};
 
 /// Builds the kustomization of a directory.
 pub(crate) fn render(
@@ -67,10 +66,12 @@ pub(crate) fn command_lines(
     let words = build_words(request, source)?;
     let program = || Tool::Kustomize.as_str().to_owned();
     let edits = substituted(request, source);
-    let call =
-        tools::kustomize(program(), &edits, directory, words.clone(), &is_directory).or_else(|_| {
-            tools::kustomize(program(), &KustomizeSource::default(), directory, words, &is_directory)
-        })?;
+    let call = match tools::kustomize(program(), &edits, directory, words.clone(), &is_directory) {
+        Err(error) if error.reason == Reason::ExecRequired => {
+            tools::kustomize(program(), &KustomizeSource::default(), directory, words, &is_directory)?
+        }
+        call => call?,
+    };
     Ok(call.lines(&[]))
 }
 
@@ -131,8 +132,7 @@ fn build_words(request: &RenderRequest, source: &KustomizeSource) -> Result<Vec<
     let text = own.unwrap_or(&context.kustomize_options);
     let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     if words.iter().any(|word| word == "--enable-helm") {
-        let version = Some(source.kube_version.as_str()).filter(|version| !version.is_empty());
-        let version = normalize(version.unwrap_or(context.cluster.kube_version()))?;
+        let version = kube_version::of_source(&source.kube_version, context)?;
         if !version.is_empty() {
             words.extend(["--helm-kube-version".to_owned(), version]);
         }
@@ -150,8 +150,7 @@ fn options(request: &RenderRequest, source: &KustomizeSource) -> Result<Options,
         RenderError::new(Reason::KustomizeBuild, format!("kustomize.buildOptions: {error}"))
     })?;
     if options.enable_helm {
-        let version = Some(source.kube_version.as_str()).filter(|version| !version.is_empty());
-        let version = normalize(version.unwrap_or(context.cluster.kube_version()))?;
+        let version = kube_version::of_source(&source.kube_version, context)?;
         options.helm_kube_version = version.into();
         let own = !source.api_versions.is_empty();
         let versions: &[String] = if own { &source.api_versions } else { context.cluster.api_versions() };
@@ -271,6 +270,39 @@ mod tests {
     use crate::{MemoryTree, Rendered, render as render_source};
 
     const OBJECT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: a, image: nginx}]}}}\n";
+
+    /// RND-2: edits first; where kustomize has no command for one, the build alone.
+    #[test]
+    fn rnd_2_the_commands_that_make_the_same_can_be_typed() {
+        let tree = MemoryTree::from_files([("app/kustomization.yaml", String::new())]).unwrap();
+        let lines = |kustomize: Value| {
+            let source = json!({"repoURL": "https://h/r", "path": "app", "kustomize": kustomize});
+            let source: ApplicationSource = serde_json::from_value(source).unwrap();
+            let request = RenderRequest { source, ..RenderRequest::default() };
+            let inputs = Inputs::of(&tree);
+            crate::command_lines(&request, crate::SourceType::Kustomize, &inputs, &Budget::default())
+        };
+        let typed = |kustomize: Value| match lines(kustomize) {
+            Ok(Outcome::Done(lines)) => lines,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            typed(json!({"namePrefix": "p-", "images": ["a=b c:1"]})),
+            [
+                "kustomize edit set nameprefix -- p-",
+                "kustomize edit set image -- 'a=b c:1'",
+                "kustomize build ."
+            ]
+        );
+        let patch = json!({"patches": [{"path": "p.yaml", "options": {"allowNameChange": true}}]});
+        assert_eq!(typed(patch), ["kustomize build ."]);
+        let wrong = lines(json!({"replicas": [{"name": "web", "count": "many"}]}));
+        assert_eq!(
+            wrong.unwrap_err().reason,
+            Reason::KustomizeReplicaCount,
+            "no other failure is passed over"
+        );
+    }
 
     #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn run(

@@ -66,6 +66,11 @@ async fn ctl_106_a_chart_goes_live_by_way_of_a_branch() {
     assert_eq!(git(&bare, &["rev-list", "--count", BRANCH]).await, "2", "each change is one commit");
     let note = git(&bare, &["notes", "--ref", "hydrator.metadata", "show", BRANCH]).await;
     assert_eq!(note, format!("{{\"drySha\":\"{second}\"}}"));
+    // RND-2, CTL-115: what makes the same is told beside the manifests.
+    for file in ["README.md", "hydrator.metadata"] {
+        let text = git(&bare, &["show", &format!("{BRANCH}:apps/shop/{file}")]).await;
+        assert!(text.contains("helm template . --name-template "), "{file}: {text}");
+    }
 
     // Nothing is committed, and nothing taken away, when a rendering fails.
     let head = git(&bare, &["rev-parse", BRANCH]).await;
