@@ -9,7 +9,9 @@ mod followers;
 mod marks;
 mod owners;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -97,7 +99,7 @@ struct State {
     readings: Arc<Readings>,
     by_reference: ByReference,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
-    by_hydration: BTreeMap<GroupKey, BTreeSet<AppKey>>,
+    by_hydration: HashMap<GroupKey, BTreeSet<AppKey>>,
     by_set: Owners,
     /// Uids of applications whose end was written here, the oldest first: a late watch goes on
     /// telling of them (F3).
@@ -140,7 +142,7 @@ impl AppStore {
             readings: Arc::new(Readings::of(tracking)),
             by_reference: ByReference::default(),
             by_project: HashMap::new(),
-            by_hydration: BTreeMap::new(),
+            by_hydration: HashMap::new(),
             by_set: Owners::default(),
             gone: VecDeque::new(),
             gone_uids: HashSet::new(),
@@ -544,13 +546,7 @@ impl State {
         self.by_reference.remove(key, app);
         remove_from(&mut self.by_project, app.project(), key);
         if let Some(hydrator) = &app.spec.source_hydrator {
-            let group = GroupKey::of(hydrator);
-            if let Some(keys) = self.by_hydration.get_mut(&group) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_hydration.remove(&group);
-                }
-            }
+            remove_from(&mut self.by_hydration, &GroupKey::of(hydrator), key);
         }
     }
 }
@@ -582,7 +578,12 @@ impl Sides {
     }
 }
 
-fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, name: &str, key: &AppKey) {
+/// Takes an application out of an index, which keeps no empty places.
+fn remove_from<K, Q>(index: &mut HashMap<K, BTreeSet<AppKey>>, name: &Q, key: &AppKey)
+where
+    K: Borrow<Q> + Eq + Hash,
+    Q: Eq + Hash + ?Sized,
+{
     if let Some(keys) = index.get_mut(name) {
         keys.remove(key);
         if keys.is_empty() {

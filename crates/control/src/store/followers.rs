@@ -15,6 +15,7 @@ use tiphys_lifecycle::webhook::{
 use tiphys_render::TreePath;
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
+use super::remove_from;
 use crate::app_key::AppKey;
 
 /// Paths of one application that are looked up; whoever names more follows everything.
@@ -230,7 +231,7 @@ fn take_from(repositories: &mut Repositories, key: &AppKey, app: &Application, s
         followers.patterns.remove(key);
         if let RefreshPaths::Some { plain, .. } = followed(app, source) {
             for path in plain {
-                remove_from(&mut followers.by_path, &path, key);
+                remove_from(&mut followers.by_path, path.as_str(), key);
             }
         }
         if followers.is_empty() {
@@ -271,15 +272,6 @@ fn own_directory(app: &Application) -> Option<(&ApplicationSource, SmolStr)> {
 /// All directories that a file lies in, without the root.
 fn directories_of(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').filter_map(|(at, _)| file.get(..at))
-}
-
-fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, path: &str, key: &AppKey) {
-    if let Some(keys) = index.get_mut(path) {
-        keys.remove(key);
-        if keys.is_empty() {
-            index.remove(path);
-        }
-    }
 }
 
 impl Followers {
