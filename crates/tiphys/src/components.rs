@@ -175,22 +175,15 @@ fn roles(component: Component, told: &Told) -> Roles {
             let groups = vec![Group::Api, Group::Info, Group::Requests];
             Roles {
                 metrics: vec![MetricsPort { address, port: told.metrics_port.unwrap_or(8083), groups }],
-                set_webhooks: None,
                 has_api: true,
                 has_sets: true,
                 only_looks: true,
                 is_component: true,
+                ..Roles::default()
             }
         }
         // It does the work of all others, whose metrics nobody else has.
-        _ => Roles {
-            metrics: Vec::new(),
-            set_webhooks: None,
-            has_api: false,
-            has_sets: true,
-            only_looks: false,
-            is_component: true,
-        },
+        _ => Roles { has_sets: true, is_component: true, ..Roles::default() },
     }
 }
 

@@ -133,8 +133,8 @@ pub(crate) struct MetricsPort {
     pub(crate) groups: Vec<Group>,
 }
 
-/// What a process does.
-#[derive(Clone, Debug)]
+/// What a process does: nothing, unless it is said.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Roles {
     /// Ports beside the first one.
     pub(crate) metrics: Vec<MetricsPort>,
@@ -152,14 +152,7 @@ pub(crate) struct Roles {
 
 /// `tiphys run`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
-    let roles = Roles {
-        metrics: Vec::new(),
-        set_webhooks: None,
-        has_api: true,
-        has_sets: true,
-        only_looks: false,
-        is_component: false,
-    };
+    let roles = Roles { has_api: true, has_sets: true, ..Roles::default() };
     match tiphys::arguments::parse::<Run>("tiphys run", args) {
         Ok(run) => start(run, roles),
         Err(code) => code,
@@ -191,14 +184,7 @@ pub(crate) fn dashboard(panel: tiphys_cli::Panel) -> u8 {
     };
     let mut environment = environment(&run);
     environment.insert("ARGOCD_SERVER_DISABLE_AUTH".to_owned(), "true".to_owned());
-    let roles = Roles {
-        metrics: Vec::new(),
-        set_webhooks: None,
-        has_api: true,
-        has_sets: true,
-        only_looks: true,
-        is_component: false,
-    };
+    let roles = Roles { has_api: true, has_sets: true, only_looks: true, ..Roles::default() };
     u8::from(start_as(run, roles, environment) != ExitCode::SUCCESS) * 20
 }
 
