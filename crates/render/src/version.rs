@@ -59,6 +59,11 @@ pub fn resolve_version<'a>(
     }
 }
 
+/// Whether [`resolve_version`] has to look at other tags than the one that is spelled like the revision.
+pub fn needs_tags(revision: &str, tag_prefix: &str) -> bool {
+    !tag_prefix.is_empty() || (Version::parse(revision).is_err() && Constraint::parse(revision).is_ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +93,18 @@ mod tests {
         assert_eq!(resolve_version("1.2.3", ["p/2.0.0"], "p/").as_deref(), Ok("p/1.2.3"));
         assert_eq!(resolve_version("~1", ["~1", "1.2.3"], "").as_deref(), Ok("~1"));
         assert_eq!(resolve_version("v1.2.3", TAGS, "").as_deref(), Ok("v1.2.3"));
+    }
+
+    #[test]
+    fn rnd_36_only_ranges_and_prefixes_need_other_tags() {
+        for (revision, prefix) in
+            [("~1", ""), ("1.*", ""), (">1.0", ""), ("*", ""), ("main", "p/"), ("1.0", "p/")]
+        {
+            assert!(needs_tags(revision, prefix), "{revision} {prefix}");
+        }
+        for pin in ["main", "HEAD", "v1", "99.99", "1.2.3", "refs/heads/a", "0123abc", ""] {
+            assert!(!needs_tags(pin, ""), "{pin}");
+        }
     }
 
     #[test]

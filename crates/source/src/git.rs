@@ -108,12 +108,17 @@ impl Git {
         self.options.exec_timeout
     }
 
-    /// Lists the refs of a repository, with symbolic refs and peeled tags.
-    pub(crate) async fn list(&self, repository: &Repository) -> Result<Vec<u8>, SourceError> {
+    /// Lists the refs of a repository, with symbolic refs and peeled tags; with `prefixes`, at least those that begin
+    /// with one of them.
+    pub(crate) async fn list(
+        &self,
+        repository: &Repository,
+        prefixes: &[String],
+    ) -> Result<Vec<u8>, SourceError> {
         let mut attempt = 1;
         if let Some(direct) = Direct::of(repository, &self.options)? {
             let arguments = list_arguments(&direct.url);
-            let work = self.http.list(&direct, LISTING_BYTES_MAX);
+            let work = self.http.list(&direct, prefixes, LISTING_BYTES_MAX);
             let deadline = self.options.request_timeout;
             match self.in_process(repository, &direct, &arguments, deadline, work).await {
                 Some(Err(error)) if error.is_transient() && self.options.retry.attempts > 1 => attempt = 2,

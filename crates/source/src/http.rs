@@ -73,13 +73,19 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// The refs of a repository, one `<id> TAB <name>` a line, peeled tags as `<name>^{}`.
-    pub(crate) async fn list(&self, direct: &Direct, bytes_max: usize) -> Result<Vec<u8>, HttpError> {
+    /// The refs of a repository, one `<id> TAB <name>` a line, peeled tags as `<name>^{}`. With `prefixes`, a server
+    /// that can is asked for refs that begin with one of them only; others answer with more.
+    pub(crate) async fn list(
+        &self,
+        direct: &Direct,
+        prefixes: &[String],
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, HttpError> {
         let manners = self.manners(direct);
         let mut connection = Connection::new(direct, &self.tls, manners.wants_basic).await?;
         if manners.lists {
             // Nothing changed most likely: what the server can do needs not be asked again.
-            match list_second_version(&mut connection, bytes_max).await {
+            match list_second_version(&mut connection, prefixes, bytes_max).await {
                 Err(HttpError::Unusual(why)) => {
                     tracing::debug!(why, "the server is asked for its capabilities again");
                 }
@@ -94,7 +100,7 @@ impl Http {
             }
             Advertisement::Capabilities { lists, sends } => {
                 let manners = Manners { wants_basic: false, lists, sends };
-                (manners, list_second_version(&mut connection, bytes_max).await)
+                (manners, list_second_version(&mut connection, prefixes, bytes_max).await)
             }
         };
         self.remembering(direct, &connection, manners, result)
@@ -156,12 +162,16 @@ async fn discover(connection: &mut Connection<'_>, bytes_max: usize) -> Result<A
 
 async fn list_second_version(
     connection: &mut Connection<'_>,
+    prefixes: &[String],
     bytes_max: usize,
 ) -> Result<Vec<u8>, HttpError> {
     let mut message = Vec::new();
     packet::write_line(&mut message, "command=ls-refs");
     message.extend_from_slice(b"0001");
     packet::write_line(&mut message, "peel");
+    for prefix in prefixes {
+        packet::write_line(&mut message, &format!("ref-prefix {prefix}"));
+    }
     message.extend_from_slice(b"0000");
     let mut body = connection.post(message, bytes_max).await?;
     let mut lines = RefLines::new(bytes_max);

@@ -3,7 +3,7 @@
 //! A listing is kept as one sorted table: looking a name up costs a few comparisons however many refs there
 //! are. Which name wins is decided here, without any I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 use tiphys_render::version::{self, VersionError};
@@ -18,11 +18,46 @@ const REFS_MAX: usize = 1_000_000;
 /// Answers about ranges that a listing remembers.
 const RANGES_MAX: usize = 1000;
 
-/// All refs of a repository at one moment.
+/// What a listing is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted<'a> {
+    /// Proof that the credentials still list the repository.
+    Access,
+    /// What one revision means.
+    Revision {
+        /// As somebody wrote it.
+        revision: &'a str,
+        /// Prefix of tags that ranges look at (RND-41).
+        tag_prefix: &'a str,
+    },
+    /// Every ref.
+    All,
+}
+
+impl<'a> Wanted<'a> {
+    /// The name to ask for, when no other refs can decide; `HEAD` for access.
+    pub(crate) fn name(self) -> Option<&'a str> {
+        match self {
+            Self::Access => Some(HEAD),
+            // The id of a commit is no name, and means itself.
+            Self::Revision { revision, .. } if is_commit_sha(revision) => Some(HEAD),
+            Self::Revision { revision, tag_prefix } if !version::needs_tags(revision, tag_prefix) => {
+                Some(if revision.is_empty() { HEAD } else { revision })
+            }
+            Self::Revision { .. } | Self::All => None,
+        }
+    }
+}
+
+pub(crate) const HEAD: &str = "HEAD";
+
+/// The refs of a repository at one moment: all of them, or those that some revisions can mean.
 #[derive(Debug, Default)]
 pub struct RefList {
     /// Full names with the commits they mean, sorted by name. Annotated tags mean the commit they point at.
     refs: Vec<(Box<str>, [u8; 20])>,
+    /// The revisions it was asked for; `None` when it holds all refs.
+    scope: Option<BTreeSet<String>>,
     /// Ids of annotated tags by full name.
     annotated: BTreeMap<Box<str>, [u8; 20]>,
     /// Answers about ranges: the same range is asked by every application that uses it.
@@ -87,7 +122,23 @@ impl RefList {
         }
         refs.sort_unstable();
         refs.dedup_by(|later, earlier| later.0 == earlier.0);
-        Ok(Self { refs, annotated, ranges: Mutex::default() })
+        Ok(Self { refs, scope: None, annotated, ranges: Mutex::default() })
+    }
+
+    /// The same list, of which only what these revisions can mean is known to be complete.
+    pub(crate) fn within(self, scope: Option<BTreeSet<String>>) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// Whether it answers the question.
+    pub(crate) fn covers(&self, wanted: Wanted<'_>) -> bool {
+        let Some(scope) = &self.scope else { return true };
+        wanted == Wanted::Access || wanted.name().is_some_and(|name| scope.contains(name))
+    }
+
+    /// Whether it holds all refs.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.scope.is_none()
     }
 
     /// The commit a full name means.
@@ -101,7 +152,7 @@ impl RefList {
         if is_commit_sha(revision) || self.annotated.is_empty() {
             return None;
         }
-        let revision = if revision.is_empty() { "HEAD" } else { revision };
+        let revision = if revision.is_empty() { HEAD } else { revision };
         let chosen = self.select_tag(revision, tag_prefix).ok().map(|tag| format!("refs/tags/{tag}"));
         let is_there = |name: &String| self.commit(name).is_some();
         let name = chosen.filter(is_there).or_else(|| Some(self.candidates(revision).first()?.0.clone()))?;
@@ -156,7 +207,7 @@ impl RefList {
         if is_commit_sha(revision) {
             return Resolution::Commit { commit: revision.to_owned(), warning: None };
         }
-        let revision = if revision.is_empty() { "HEAD" } else { revision };
+        let revision = if revision.is_empty() { HEAD } else { revision };
         let (tag, range_warning) = match self.select_tag(revision, tag_prefix) {
             Ok(tag) => (Some(tag), None),
             Err(error @ VersionError::PrefixNeedsConstraint { .. }) => (None, Some(error.to_string())),
@@ -184,16 +235,7 @@ impl RefList {
 
     /// Refs that a name means, best first (RND-31, RND-32).
     fn candidates(&self, revision: &str) -> Vec<(String, String)> {
-        let mut names = vec![
-            revision.to_owned(),
-            format!("refs/tags/{revision}"),
-            format!("refs/heads/{revision}"),
-            format!("refs/remotes/{revision}"),
-        ];
-        // The short name of `refs/heads/main` is `main`, never `heads/main`.
-        if !["heads/", "tags/", "remotes/"].iter().any(|prefix| revision.starts_with(prefix)) {
-            names.push(format!("refs/{revision}"));
-        }
+        let names = full_names(revision);
         names.into_iter().filter_map(|name| self.commit(&name).map(|commit| (name, commit))).collect()
     }
 
@@ -209,6 +251,21 @@ impl RefList {
         }
         selected
     }
+}
+
+/// Full names of refs that a revision can mean, best first.
+pub(crate) fn full_names(revision: &str) -> Vec<String> {
+    let mut names = vec![
+        revision.to_owned(),
+        format!("refs/tags/{revision}"),
+        format!("refs/heads/{revision}"),
+        format!("refs/remotes/{revision}"),
+    ];
+    // The short name of `refs/heads/main` is `main`, never `heads/main`.
+    if !["heads/", "tags/", "remotes/"].iter().any(|prefix| revision.starts_with(prefix)) {
+        names.push(format!("refs/{revision}"));
+    }
+    names
 }
 
 fn parse_id(text: &str) -> Option<[u8; 20]> {

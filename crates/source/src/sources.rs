@@ -4,6 +4,7 @@ mod artifacts;
 mod charts;
 mod hydrations;
 mod lfs;
+mod listings;
 mod metadata;
 mod modules;
 mod options;
@@ -32,13 +33,15 @@ use crate::memo::Memo;
 use crate::memory::{Fetched, MemoryRepositories};
 use crate::observer::{Request, observed};
 use crate::packed::PackedFiles;
-use crate::refs::{check_revision, is_commit_sha};
+use crate::refs::{Wanted, check_revision, is_commit_sha};
 use crate::registry::Registry;
 use crate::store::{Store, parse_commit};
 use crate::tree::{ChangesError, GitTree, Gitlink, changed_files};
 use crate::web::Web;
 use crate::work::{blocking, long};
-use crate::{RefList, Repository, Resolution, SourceError, Trust};
+use crate::{Repository, Resolution, SourceError, Trust};
+
+pub(crate) use listings::listing_group;
 
 pub use artifacts::ArtifactMetadata;
 pub use charts::{ChartDetails, FetchedChart};
@@ -47,11 +50,6 @@ pub use options::{LAYER_TYPES, Retry, SourceOptions, TokenUse};
 pub use signatures::Signed;
 pub use tiphys_api::commit::CommitReference;
 
-/// A listing that began this long before a request for a fresh one still counts as fresh: no push can be
-/// followed by its notification faster, and a burst of requests costs one listing.
-const FRESH_FOR: Duration = Duration::from_millis(20);
-/// Ref listings kept.
-const LISTINGS_MAX: usize = 10_000;
 /// Files of one comparison of commits.
 const CHANGED_FILES_MAX: usize = 100_000;
 
@@ -83,7 +81,7 @@ struct Shared {
     options: Arc<SourceOptions>,
     backend: Backend,
     /// By normalised URL, then by raw URL and credentials.
-    listings: Mutex<BTreeMap<String, BTreeMap<String, Arc<Listing>>>>,
+    listings: Mutex<BTreeMap<String, BTreeMap<String, Arc<listings::Listing>>>>,
     /// Directories whose repositories may be named by path.
     local_roots: Mutex<Arc<[PathBuf]>>,
     /// Who vouches for servers now.
@@ -131,23 +129,6 @@ enum Backend {
 
 /// Repositories on disk by key, with the number of their last use.
 type Stores = Mutex<BTreeMap<String, (u64, Arc<Store>)>>;
-
-#[derive(Default)]
-struct Listing {
-    /// Held while the server is asked.
-    asking: tokio::sync::Mutex<()>,
-    state: Mutex<ListingState>,
-}
-
-#[derive(Default)]
-struct ListingState {
-    /// Changes when what is known must not be used any more.
-    epoch: u64,
-    /// The list, when asking began, and the epoch then.
-    list: Option<(Arc<RefList>, Duration, u64)>,
-    /// The last failure and when it came.
-    failure: Option<(SourceError, Duration)>,
-}
 
 impl std::fmt::Debug for Sources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -223,7 +204,7 @@ impl Sources {
         if is_commit_sha(revision) {
             return Ok(Resolved { commit: revision.to_owned(), warning: None });
         }
-        let list = self.refs_for(repository, revision, freshness).await?;
+        let list = self.refs(repository, Wanted::Revision { revision, tag_prefix }, freshness).await?;
         match list.resolve(revision, tag_prefix) {
             Resolution::Commit { commit, warning } => Ok(Resolved { commit, warning }),
             Resolution::Abbreviated => {
@@ -292,96 +273,6 @@ impl Sources {
         *self.0.revision_ttl.lock() = ttl;
     }
 
-    /// All refs of a repository. Concurrent questions cost one listing (RND-36).
-    pub async fn list_refs(
-        &self,
-        repository: &Repository,
-        freshness: Freshness,
-    ) -> Result<Arc<RefList>, SourceError> {
-        let repository = &*self.admit(repository).await?;
-        self.refs(repository, freshness).await
-    }
-
-    /// The same for a repository that was admitted.
-    async fn refs(&self, repository: &Repository, freshness: Freshness) -> Result<Arc<RefList>, SourceError> {
-        self.refs_for(repository, "", freshness).await
-    }
-
-    /// The same for whoever looks for one revision.
-    async fn refs_for(
-        &self,
-        repository: &Repository,
-        revision: &str,
-        freshness: Freshness,
-    ) -> Result<Arc<RefList>, SourceError> {
-        let options = &self.0.options;
-        let arrived = options.clock.elapsed();
-        let ttl = *self.0.revision_ttl.lock();
-        let oldest = match freshness {
-            Freshness::Cached => arrived.saturating_sub(ttl),
-            Freshness::Since(time) => arrived.saturating_sub(ttl).max(time),
-            Freshness::Fetch => arrived.saturating_sub(FRESH_FOR),
-        };
-        let listing = self.listing(repository);
-        let usable = || {
-            let state = listing.state.lock();
-            match &state.list {
-                Some((list, began, epoch)) if *began >= oldest && *epoch == state.epoch => {
-                    Some(Arc::clone(list))
-                }
-                _ => None,
-            }
-        };
-        if freshness != Freshness::Fetch
-            && let Some(list) = usable()
-        {
-            return Ok(list);
-        }
-        // Whoever waits too long asks the server without the lock.
-        let asking = tokio::time::timeout(options.revision_lock_timeout, listing.asking.lock()).await;
-        if asking.is_ok() {
-            if let Some(list) = usable() {
-                return Ok(list);
-            }
-            if let Some((error, came)) = &listing.state.lock().failure
-                && *came > arrived
-            {
-                return Err(error.clone());
-            }
-        }
-        let began = options.clock.elapsed();
-        let epoch = listing.state.lock().epoch;
-        self.0.listings_made.fetch_add(1, Ordering::Relaxed);
-        let result = self.ask(repository, revision).await.map(Arc::new);
-        let mut state = listing.state.lock();
-        match &result {
-            Ok(list) => {
-                state.failure = None;
-                // Two listings may run when one takes very long; the one that began first never replaces a
-                // newer one, or an application would go back to an older commit (INV-3).
-                match &state.list {
-                    Some((newer, other, _)) if *other > began => return Ok(Arc::clone(newer)),
-                    _ => state.list = Some((Arc::clone(list), began, epoch)),
-                }
-            }
-            Err(error) => state.failure = Some((error.clone(), options.clock.elapsed())),
-        }
-        result
-    }
-
-    async fn ask(&self, repository: &Repository, revision: &str) -> Result<RefList, SourceError> {
-        match &self.0.backend {
-            Backend::Git { git, .. } => {
-                let asked = (repository, Request::LsRemote, revision);
-                let text = observed(git.observer(), asked, git.list(repository)).await?;
-                blocking(move || RefList::parse(&text)).await
-            }
-            Backend::Memory(fetched) => {
-                RefList::parse(&fetched.list(repository, self.0.options.request_timeout).await?)
-            }
-        }
-    }
-
     /// Files of a commit. Fetches the commit when the cache lacks it.
     ///
     /// Content is served only when the present credentials listed the refs within the time to live (REP-63).
@@ -409,7 +300,7 @@ impl Sources {
     ) -> Result<(Arc<dyn Tree>, Arc<[Gitlink]>), SourceError> {
         let id = parse_commit(commit)?;
         let repository = &*self.admit(repository).await?;
-        self.refs(repository, Freshness::Cached).await?;
+        self.refs(repository, Wanted::Access, Freshness::Cached).await?;
         let (git, stores) = match &self.0.backend {
             Backend::Git { git, stores } => (git, stores),
             Backend::Memory(fetched) => {
@@ -448,7 +339,7 @@ impl Sources {
     ) -> Result<Vec<String>, SourceError> {
         let (before, after) = (parse_commit(from)?, parse_commit(to)?);
         let repository = &*self.admit(repository).await?;
-        self.refs(repository, Freshness::Cached).await?;
+        self.refs(repository, Wanted::Access, Freshness::Cached).await?;
         let (git, stores) = match &self.0.backend {
             Backend::Git { git, stores } => (git, stores),
             Backend::Memory(fetched) => return fetched.changed_files(repository, from, to),
@@ -489,7 +380,7 @@ impl Sources {
         let commit = self.resolve(repository, commit, Freshness::Cached).await?;
         let id = parse_commit(&commit)?;
         let repository = &*self.admit(repository).await?;
-        let list = self.refs(repository, Freshness::Cached).await?;
+        let list = self.refs(repository, Wanted::All, Freshness::Cached).await?;
         let (git, stores) = match &self.0.backend {
             Backend::Git { git, stores } => (git, stores),
             Backend::Memory(fetched) => {
@@ -505,42 +396,9 @@ impl Sources {
         .await
     }
 
-    /// Forgets the refs of a repository, whatever spelling and credentials they were asked with. A listing that
-    /// runs at this moment is not used by anybody who asks afterwards.
-    pub fn invalidate(&self, url: &str) {
-        let found: Vec<Arc<Listing>> = match self.0.listings.lock().get(&listing_group(url)) {
-            Some(listings) => listings.values().map(Arc::clone).collect(),
-            None => return,
-        };
-        for listing in found {
-            let mut state = listing.state.lock();
-            state.epoch += 1;
-            state.list = None;
-            state.failure = None;
-        }
-    }
-
     /// Time since the start, as freshness counts it.
     pub fn elapsed(&self) -> Duration {
         self.0.options.clock.elapsed()
-    }
-
-    /// Ref listings asked of servers so far.
-    pub fn listings_made(&self) -> u64 {
-        self.0.listings_made.load(Ordering::Relaxed)
-    }
-
-    fn listing(&self, repository: &Repository) -> Arc<Listing> {
-        let (group, key) = (listing_group(repository.url.expose()), repository.listing_key());
-        let mut listings = self.0.listings.lock();
-        if let Some(known) = listings.get(&group).and_then(|listings| listings.get(&key)) {
-            return Arc::clone(known);
-        }
-        if listings.values().map(BTreeMap::len).sum::<usize>() >= LISTINGS_MAX {
-            // Only reached by a stream of new credentials; whoever waits keeps his listing.
-            listings.clear();
-        }
-        Arc::clone(listings.entry(group).or_default().entry(key).or_default())
     }
 
     fn store(&self, stores: &Stores, repository: &Repository) -> Arc<Store> {
@@ -560,11 +418,6 @@ impl Sources {
         entry.0 = now;
         Arc::clone(&entry.1)
     }
-}
-
-pub(crate) fn listing_group(url: &str) -> String {
-    let normalized = repo_url::normalize(url);
-    if normalized.is_empty() { url.to_owned() } else { normalized }
 }
 
 fn damaged(error: &TreeError) -> SourceError {

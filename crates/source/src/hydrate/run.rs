@@ -59,7 +59,7 @@ async fn once(
 ) -> Result<Hydrated, Failed> {
     let scratch = scratch(directory).await?;
     git.init(scratch.path()).await?;
-    let listing = git.list(repository);
+    let listing = git.list(repository, &[]);
     let listing = observed(git.observer(), (repository, Request::CommitLsRemote, ""), listing).await?;
     let list = RefList::parse(&listing)?;
     let head = |branch: &str| list.commit(&format!("refs/heads/{branch}"));

@@ -9,6 +9,7 @@ use tiphys_api::trust::Keyring;
 
 use super::{Backend, Freshness, Sources, damaged};
 use crate::git::{Git, Verify};
+use crate::refs::Wanted;
 use crate::store::{Generation, parse_commit};
 use crate::tree::{Seal, SignedData};
 use crate::work::blocking;
@@ -47,7 +48,8 @@ impl Sources {
     ) -> Result<(), SourceError> {
         let id = parse_commit(signed.commit)?;
         let repository = &*self.admit(repository).await?;
-        let list = self.refs(repository, Freshness::Cached).await?;
+        let named = Wanted::Revision { revision: signed.named, tag_prefix: signed.tag_prefix };
+        let list = self.refs(repository, named, Freshness::Cached).await?;
         let Backend::Git { git, stores } = &self.0.backend else {
             let text = "signatures of repositories in memory cannot be verified".to_owned();
             return Err(SourceError::Unverifiable { text });

@@ -332,3 +332,44 @@ async fn certificate(world: &World) -> (String, String) {
     let file = |name: &str| fs::read_to_string(world.path().join(name)).unwrap();
     (file("certificate.pem"), file("key.pem"))
 }
+
+#[tokio::test]
+async fn rnd_36_of_many_refs_only_those_that_are_looked_for_are_listed() {
+    let world = World::with(&[("a", "0")]).await;
+    let first = world.git(&["rev-parse", "HEAD"]).await;
+    let many: Vec<String> = (0..1500).map(|n| format!("{first} refs/heads/topic/{n}\n")).collect();
+    let refs = many.concat() + &format!("{first} refs/heads/stable\n{first} refs/tags/v1.0.0\n");
+    fs::write(world.origin().join(".git/packed-refs"), refs).unwrap();
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let sources = without_git(&world);
+    let resolve = async |revision: &'static str, freshness| {
+        sources.resolve(&repository, revision, freshness).await.map_err(|error| error.to_string())
+    };
+    // The first listing tells that there are many.
+    assert_eq!(resolve("main", Freshness::Fetch).await.as_deref(), Ok(&*first));
+    assert!(server.refs() > 1500, "{}", server.refs());
+
+    let second = world.commit("next", &[("a", "1")]).await;
+    sources.invalidate(repository.url.expose());
+    assert_eq!(resolve("main", Freshness::Fetch).await.as_deref(), Ok(&*second));
+    assert!(server.refs() < 5, "{}", server.refs());
+
+    // Another name is asked for together with those that were looked for before; nothing is missed.
+    let before = server.listings();
+    for name in ["stable", "topic/777", "v1.0.0", "refs/heads/topic/1499"] {
+        assert_eq!(resolve(name, Freshness::Cached).await.as_deref(), Ok(&*first), "{name}");
+    }
+    assert_eq!(resolve("main", Freshness::Cached).await.as_deref(), Ok(&*second));
+    assert!(resolve("topic/1500", Freshness::Cached).await.is_err());
+    assert_eq!(server.listings(), before + 5, "one for each new name");
+    assert!(server.refs() < 12, "{}", server.refs());
+
+    // A range looks at all tags, and then everything is known again.
+    assert_eq!(resolve(">=1.0", Freshness::Cached).await.as_deref(), Ok(&*first));
+    assert!(server.refs() > 1500, "{}", server.refs());
+    let before = server.listings();
+    assert_eq!(resolve("topic/8", Freshness::Cached).await.as_deref(), Ok(&*first));
+    assert_eq!(sources.list_refs(&repository, Freshness::Cached).await.unwrap().branches().count(), 1502);
+    assert_eq!(server.listings(), before);
+}

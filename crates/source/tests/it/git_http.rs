@@ -73,6 +73,7 @@ struct Shared {
     auth: Auth,
     behaviour: Mutex<Behaviour>,
     listings: AtomicUsize,
+    refs: AtomicUsize,
     fetches: AtomicUsize,
     discoveries: AtomicUsize,
     requests: AtomicUsize,
@@ -144,6 +145,7 @@ impl GitServer {
             auth,
             behaviour: Mutex::new(behaviour),
             listings: AtomicUsize::new(0),
+            refs: AtomicUsize::new(0),
             fetches: AtomicUsize::new(0),
             discoveries: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
@@ -191,6 +193,11 @@ impl GitServer {
     /// `ls-refs` commands answered.
     pub(crate) fn listings(&self) -> usize {
         self.shared.listings.load(Ordering::SeqCst)
+    }
+
+    /// Refs in the last answer to an `ls-refs` command.
+    pub(crate) fn refs(&self) -> usize {
+        self.shared.refs.load(Ordering::SeqCst)
     }
 
     /// `fetch` commands answered.
@@ -310,6 +317,10 @@ impl Shared {
             }
         }
         let mut body = body.get(4..).unwrap_or(b"").to_vec();
+        if text.contains("command=ls-refs") {
+            let lines = body.split(|byte| *byte == b'\n').filter(|line| line.len() > 40);
+            self.refs.store(lines.count(), Ordering::SeqCst);
+        }
         if request.method == "POST" {
             let end = body.len();
             match behaviour.damage {
