@@ -21,6 +21,12 @@ pub enum SemverError {
     /// A numeric part of a pre-release starts with a zero.
     #[error("version segment starts with 0 in {0:?}")]
     LeadingZero(String),
+    /// A number of a version does not fit into 64 bits.
+    #[error("version segment {0} is too large")]
+    TooLarge(String),
+    /// A comparison of the constraint is with something that is no version.
+    #[error("improper constraint: {0}")]
+    ConstraintVersion(String),
     /// A part of the constraint is not a comparison.
     #[error("improper constraint: {0}")]
     Constraint(String),

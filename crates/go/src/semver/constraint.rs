@@ -82,7 +82,8 @@ static SHAPES: LazyLock<Result<Shapes, regex::Error>> = LazyLock::new(|| {
 impl Constraint {
     /// Reads a constraint such as `^1.2 || >=3, <3.5`.
     pub fn parse(text: &str) -> Result<Self, SemverError> {
-        let improper = |part: &str| SemverError::Constraint(part.chars().take(SHOWN_CHARS_MAX).collect());
+        let shown = |part: &str| part.chars().take(SHOWN_CHARS_MAX).collect();
+        let improper = |part: &str| SemverError::Constraint(shown(part));
         if text.len() > CONSTRAINT_BYTES_MAX {
             return Err(SemverError::ConstraintLength { limit: CONSTRAINT_BYTES_MAX });
         }
@@ -98,7 +99,8 @@ impl Constraint {
                 .captures_iter(part)
                 .map(|captures| {
                     let of = |index: usize| captures.get(index).map_or("", |found| found.as_str());
-                    Comparison::new(of(1), [of(2), of(3), of(4)], of(5)).ok_or_else(|| improper(part))
+                    Comparison::new(of(1), [of(2), of(3), of(4)], of(5))
+                        .ok_or_else(|| SemverError::ConstraintVersion(shown(part)))
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             let pre_releases =

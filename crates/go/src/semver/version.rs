@@ -48,7 +48,7 @@ impl Version {
             if strict && part.len() > 1 && part.starts_with('0') {
                 return Err(SemverError::LeadingZero(whole.to_owned()));
             }
-            *value = part.parse().map_err(|_overflow| invalid())?;
+            *value = part.parse().map_err(|_overflow| SemverError::TooLarge(part.to_owned()))?;
             count += 1;
         }
         if parts.next().is_some() || (strict && count < 3) {

@@ -18,6 +18,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let constraint = Constraint::parse(&constraint).map_err(|error| match error {
             // The release of the library that Helm has quotes.
             SemverError::Constraint(text) => format!("improper constraint: {}", quote(text.as_bytes())),
+            SemverError::ConstraintVersion(_) => "constraint parser error".to_owned(),
             other => other.to_string(),
         })?;
         Ok(Value::Bool(constraint.matches(&version(&text)?)))
@@ -25,7 +26,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 fn version(text: &str) -> Result<Version, Failure> {
-    Version::parse(text).map_err(|_invalid| Failure::new("invalid semantic version"))
+    Version::parse(text).map_err(|error| match error {
+        SemverError::LeadingZero(_) => Failure::new("version segment starts with 0"),
+        SemverError::TooLarge(part) => Failure::new(format!(
+            "error parsing version segment: strconv.ParseUint: parsing {}: value out of range",
+            quote(part.as_bytes())
+        )),
+        _ => Failure::new("invalid semantic version"),
+    })
 }
 
 /// A version, or a pointer to one.

@@ -1,6 +1,6 @@
 //! Errors have Go's text, its parts, and Helm's words.
 
-use super::{chart, execute, render};
+use super::{chart, execute, message, render};
 use tiphys_go::template::{
     ErrorKind, FunctionSet, Layer, Limits, MissingKey, TemplateError, Templates, Value, helm,
 };
@@ -129,4 +129,24 @@ fn rnd_196_templates_inside_of_tpl_are_known_there_only() {
     // What tpl defines hides what others defined, inside of it.
     let hidden = r#"{{ define "o" }}1{{ end }}{{ tpl "{{ define \"o\" }}2{{ end }}{{ include \"o\" . }}" . }}{{ include "o" . }}"#;
     assert_eq!(render(hidden).unwrap(), "21");
+}
+
+#[test]
+fn rnd_199_refused_versions_and_constraints_have_the_words_of_helms_library() {
+    for (constraint, version, wanted) in [
+        ("     xx", "1", "constraint parser error"),
+        ("1 2-01", "1", "constraint parser error"),
+        ("=99999999999999999999.1", "1", "constraint parser error"),
+        ("a b", "1", "improper constraint: \"a b\""),
+        ("1", "6-02", "version segment starts with 0"),
+        ("1", "a", "invalid semantic version"),
+        (
+            "1",
+            "99999999999999999999.1",
+            "error parsing version segment: strconv.ParseUint: parsing \"99999999999999999999\": value out of range",
+        ),
+    ] {
+        let text = format!("{{{{ semverCompare \"{constraint}\" \"{version}\" }}}}");
+        assert_eq!(message(&text), wanted, "{text}");
+    }
 }
