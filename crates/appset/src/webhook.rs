@@ -84,16 +84,18 @@ fn matrix_concerned(
 
 /// Whether a push moves what a git generator reads; which files changed does not matter.
 fn git_concerned(block: &Map<String, Value>, event: &SetEvent) -> bool {
-    let SetEvent::Push(push) = event else { return false };
+    let SetEvent::Pushes(pushes) = event else { return false };
     let url = text(block, "repoURL");
     let revision = text(block, "revision");
-    let names_it = ["refs/heads/", "refs/tags/"]
+    let name = ["refs/heads/", "refs/tags/"]
         .iter()
         .find_map(|prefix| revision.strip_prefix(prefix))
-        .unwrap_or(revision)
-        == push.revision;
-    let moves = if revision.is_empty() || revision == "HEAD" { push.touched_head } else { names_it };
-    moves && push.web_urls.iter().any(|web| repository_matches(web, url))
+        .unwrap_or(revision);
+    pushes.iter().any(|push| {
+        let moves =
+            if revision.is_empty() || revision == "HEAD" { push.touched_head } else { name == push.revision };
+        moves && push.web_urls.iter().any(|web| repository_matches(web, url))
+    })
 }
 
 fn pull_request_concerned(block: &Map<String, Value>, event: &SetEvent) -> bool {
@@ -142,7 +144,9 @@ mod tests {
 
     fn push(revision: &str, touched_head: bool) -> SetEvent {
         let web_urls = vec!["https://git.acme.test/Shop/UI".to_owned()];
-        SetEvent::Push(Push { web_urls, revision: revision.to_owned(), touched_head, ..Push::default() })
+        let moved = Push { web_urls, revision: revision.to_owned(), touched_head, ..Push::default() };
+        let other = Push { revision: "other".to_owned(), touched_head: false, ..moved.clone() };
+        SetEvent::Pushes(vec![other, moved])
     }
 
     fn git(url: &str, revision: &str) -> Value {
@@ -160,6 +164,7 @@ mod tests {
             ("", push("main", true), true),
             ("HEAD", push("dev", false), false),
             ("dev", push("main", true), false),
+            ("other", push("main", true), true),
             ("1.x", push("1.2.0", false), false),
         ] {
             assert_eq!(is_concerned(json!([git(url, revision)]), &event), expected, "{revision}");

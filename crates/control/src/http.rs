@@ -255,9 +255,9 @@ fn refused(status: u16, body: String) -> Response {
 #[expect(clippy::result_large_err, reason = "the answer is sent at once")]
 fn tell_sets(controller: &Controller, delivery: SetDelivery) -> Result<(), Response> {
     let SetDelivery::Event(mut event) = delivery else { return Ok(()) };
-    if let SetEvent::Push(push) = &mut event {
+    if let SetEvent::Pushes(pushes) = &mut event {
         // Sets do not ask which files changed, and many deliveries may wait.
-        push.files = Vec::new();
+        pushes.iter_mut().for_each(|push| push.files = Vec::new());
     }
     if controller.told_sets(event) {
         return Ok(());

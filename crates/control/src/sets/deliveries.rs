@@ -1,5 +1,6 @@
 //! What webhooks told, and whom it concerns (ASET-185, ASET-186).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -29,9 +30,10 @@ pub(super) async fn follow(sets: Arc<Sets>, mut deliveries: mpsc::Receiver<SetEv
 }
 
 async fn delivered(sets: &Sets, event: Arc<SetEvent>) {
-    if let SetEvent::Push(push) = &*event {
+    if let SetEvent::Pushes(pushes) = &*event {
         // What was listed before the push says nothing any more.
-        for url in &push.web_urls {
+        let urls: BTreeSet<&String> = pushes.iter().flat_map(|push| &push.web_urls).collect();
+        for url in urls {
             sets.shared.sources.invalidate(url);
         }
     }

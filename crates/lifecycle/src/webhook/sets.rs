@@ -23,8 +23,8 @@ pub(super) const AZURE_PASSWORD: &str = "webhook.azuredevops.password";
 /// What a delivery tells a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetEvent {
-    /// A branch or tag moved.
-    Push(Push),
+    /// Branches or tags of one repository moved, at least one.
+    Pushes(Vec<Push>),
     /// A pull request was opened, changed or closed.
     PullRequest(PullRequestEvent),
 }
@@ -230,10 +230,14 @@ fn gitlab(event: &str, body: &[u8]) -> SetDelivery {
 fn azure(body: &[u8]) -> SetDelivery {
     let Ok(payload) = serde_json::from_slice::<Azure>(body) else { return failed("error parsing payload") };
     match payload.event_type.as_str() {
-        "git.push" => match azure_pushes(payload.resource).next() {
-            Some(push) => SetDelivery::Event(SetEvent::Push(push)),
-            None => SetDelivery::Ignored,
-        },
+        "git.push" => {
+            let pushes: Vec<Push> = azure_pushes(payload.resource).take(REFERENCES_MAX).collect();
+            if pushes.is_empty() {
+                SetDelivery::Ignored
+            } else {
+                SetDelivery::Event(SetEvent::Pushes(pushes))
+            }
+        }
         "git.pullrequest.created" | "git.pullrequest.updated" | "git.pullrequest.merged" => {
             let repository = payload.resource.repository;
             SetDelivery::Event(SetEvent::PullRequest(PullRequestEvent::AzureDevOps {
@@ -278,7 +282,7 @@ pub(super) fn read_azure(body: &[u8]) -> Option<AzureDelivery> {
 
 fn pushed(provider: Provider, body: &[u8]) -> SetDelivery {
     match serde_json::from_slice::<Payload>(body) {
-        Ok(payload) => SetDelivery::Event(SetEvent::Push(push(provider, payload))),
+        Ok(payload) => SetDelivery::Event(SetEvent::Pushes(vec![push(provider, payload)])),
         Err(_) => failed("error parsing payload"),
     }
 }
@@ -505,9 +509,12 @@ mod tests {
         let repository = json!({"name": "r", "remoteUrl": "https://dev.azure.com/o/p/_git/r",
             "defaultBranch": "refs/heads/main", "project": {"name": "p"}});
         let push = json!({"eventType": "git.push", "resource": {"repository": repository,
-            "refUpdates": [{"name": "refs/heads/main", "oldObjectId": "a", "newObjectId": "b"}]}});
-        let Some(SetEvent::Push(found)) = event(AZURE, &push) else { panic!() };
-        assert_eq!((found.revision.as_str(), found.touched_head, found.web_urls.len()), ("main", true, 1));
+            "refUpdates": [{"name": "refs/heads/main", "oldObjectId": "a", "newObjectId": "b"},
+                {"name": "refs/heads/gone", "oldObjectId": "c", "newObjectId": "000"}, {"name": "refs/tags/v1"}]}});
+        let Some(SetEvent::Pushes(found)) = event(AZURE, &push) else { panic!() };
+        let told = |push: &Push| (push.revision.clone(), push.touched_head, push.web_urls.len());
+        let wanted = [("main".to_owned(), true, 1), ("v1".to_owned(), false, 1)];
+        assert_eq!(found.iter().map(told).collect::<Vec<_>>(), wanted);
         let pull = json!({"eventType": "git.pullrequest.created", "resource": {"repository": repository}});
         let expected = PullRequestEvent::AzureDevOps { project: "p".to_owned(), repository: "r".to_owned() };
         assert_eq!(event(AZURE, &pull), Some(SetEvent::PullRequest(expected)));

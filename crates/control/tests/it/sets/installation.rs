@@ -255,7 +255,7 @@ pub(super) fn push(world: &Installation, url: &str) {
         touched_head: true,
         ..Default::default()
     };
-    let event = tiphys_lifecycle::webhook::SetEvent::Push(push);
+    let event = tiphys_lifecycle::webhook::SetEvent::Pushes(vec![push]);
     assert!(world.controller.as_ref().unwrap().told_sets(event));
 }
 
