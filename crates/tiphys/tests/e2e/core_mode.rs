@@ -88,3 +88,59 @@ async fn cli_602_core_mode_makes_sets_as_the_controller_does() {
     }
     world.finish().await;
 }
+
+/// CLI-903: whoever has the kubeconfig has the API without a login; the process only looks, and does what it is asked for.
+#[tokio::test]
+async fn cli_903_the_dashboard_answers_without_a_login_and_writes_what_it_is_asked_to() {
+    let Some(mut world) = World::start("dashboard").await else { return };
+    let ns = world.namespace("ns").await;
+    let repo = world.repo("app", &[("cm.yaml", &file(&[config_map("cm", "1")]))]).await;
+    let app = world.create("app", &repo, ".", &ns, &manual()).await;
+    world.until_app(&app, "compared", |app| app.pointer("/status/sync/status").is_some()).await;
+    // Nobody else works on it from here on.
+    world.kill().await;
+
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut dashboard = tokio::process::Command::new(env!("CARGO_BIN_EXE_tiphys"))
+        .args(["admin", "dashboard", "-n", &world.cp, "--port", &port.to_string()])
+        .env("KUBECONFIG", &world.launch.kubeconfig)
+        .env("XDG_CACHE_HOME", world.directory().join("commands"))
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut lines = tokio::io::BufReader::new(dashboard.stdout.take().unwrap());
+    tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut said).await.unwrap();
+    let address = format!("http://localhost:{port}");
+    assert_eq!(said.trim(), format!("Argo CD UI is available at {address}"));
+
+    let before = world.versions().await;
+    let ask = async |method: http::Method, path: String, body: &'static str| {
+        let url = format!("http://127.0.0.1:{port}{path}");
+        let headers = [("content-type", "application/json")];
+        let answer = world.api.send(method, &url, &headers, body).await.unwrap();
+        let status = answer.status().as_u16();
+        let bytes = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+        (status, serde_json::from_slice::<Value>(&bytes).unwrap_or_default())
+    };
+    let (status, list) = ask(http::Method::GET, "/api/v1/applications".to_owned(), "").await;
+    let names: Vec<_> =
+        list["items"].as_array().unwrap().iter().map(|app| &app["metadata"]["name"]).collect();
+    assert_eq!((status, names), (200, vec![&Value::from(app.as_str())]));
+    assert_eq!(world.versions().await, before, "looking writes nothing");
+
+    let path = format!("/api/v1/applications/{app}/spec?validate=false");
+    let (status, spec) = ask(
+        http::Method::PUT,
+        path,
+        r#"{"project": "default", "destination": {"name": "in-cluster"}, "source": {"repoURL": "https://h/r", "path": "p"}}"#,
+    )
+    .await;
+    assert_eq!((status, &spec["source"]["path"]), (200, &Value::from("p")), "{spec}");
+    let written = world.api.get(APPS, &world.cp, &app).await.unwrap();
+    assert_eq!(written["spec"]["source"]["path"], "p");
+    dashboard.kill().await.unwrap();
+    world.restart().await;
+    world.finish().await;
+}
