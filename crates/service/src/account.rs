@@ -82,14 +82,12 @@ impl AccountCallError {
         match self {
             Self::NotFound(_) | Self::NoToken(_) => Code::NotFound,
             Self::Expired => Code::InvalidArgument,
-            Self::Unreadable(_) | Self::NoKey => Code::FailedPrecondition,
+            // The reference gives the last one no class, which makes it look like a failure of the server.
+            Self::Unreadable(_) | Self::NoKey | Self::NoTokens(_) => Code::FailedPrecondition,
             // The reference gives these no class.
-            Self::Password(_)
-            | Self::Pattern(_)
-            | Self::Hash(_)
-            | Self::Chance(_)
-            | Self::NoTokens(_)
-            | Self::UsedTokenId(_) => Code::Unknown,
+            Self::Password(_) | Self::Pattern(_) | Self::Hash(_) | Self::Chance(_) | Self::UsedTokenId(_) => {
+                Code::Unknown
+            }
         }
     }
 }

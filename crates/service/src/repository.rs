@@ -68,9 +68,9 @@ impl RepositoryError {
             Self::HydratorDisabled => Code::Unimplemented,
             Self::NotFound(_) => Code::NotFound,
             Self::Selection(_) => Code::PermissionDenied,
-            Self::Field(_) => Code::FailedPrecondition,
+            // The reference gives the last one no class, which makes it look like a failure of the server.
+            Self::Field(_) | Self::Connection(_) => Code::FailedPrecondition,
             Self::Secret(error) => error.code(),
-            Self::Connection(_) => Code::Unknown,
         }
     }
 }

@@ -195,8 +195,9 @@ fn rep_78_each_type_is_asked_in_its_way() {
         let wrong = [&["repo", "add", url, "--username", "ada", "--password", "hunter2"], flags].concat();
         let (message, code) = bed.fails(&wrong);
         assert!(
-            message.starts_with("rpc error: code = Unknown desc = error testing repository connectivity: ")
-                && message.contains("access denied")
+            message.starts_with(
+                "rpc error: code = FailedPrecondition desc = error testing repository connectivity: "
+            ) && message.contains("access denied")
                 && !message.contains("canary")
                 && !message.contains("hunter2"),
             "{message}"

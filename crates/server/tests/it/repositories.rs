@@ -209,7 +209,7 @@ async fn rep_46_only_what_is_for_all_projects_is_tested_when_it_is_created() {
     let (admin, kim) = (home.account("admin"), home.account("kim"));
     let wanted = |url: &str, project: &str| json!({"repo": url, "project": project, "name": "n"});
     let (status, text) = admin.refused("POST", REPOSITORIES, &wanted("https://git/gone", "")).await;
-    assert!(status == 500 && text.starts_with("error testing repository connectivity: "), "{status} {text}");
+    assert!(status == 400 && text.starts_with("error testing repository connectivity: "), "{status} {text}");
     let made = kim.ok("POST", REPOSITORIES, &wanted("https://git/gone", "shop")).await;
     assert_eq!(
         (&made["repo"], &made["type"], &made["name"]),

@@ -76,7 +76,10 @@ async fn rep_50_a_repository_to_push_to_has_credentials_and_answers() {
     assert_eq!(told(bare), (Code::InvalidArgument, "missing credentials in request".to_owned()));
     let missing = wanted("https://git.example/none", "shop", "p");
     let (code, text) = told(calls.create(&mut secrets, &missing, &sources).await);
-    assert!(code == Code::Unknown && text.starts_with("error testing repository connectivity: "), "{text}");
+    assert!(
+        code == Code::FailedPrecondition && text.starts_with("error testing repository connectivity: "),
+        "{text}"
+    );
     assert!(calls.create(&mut secrets, &wanted(URL, "shop", "p"), &sources).await.unwrap());
     assert!(!calls.create(&mut secrets, &wanted(URL, "shop", "p"), &sources).await.unwrap(), "it exists");
     let now = "2026-08-01T10:00:00Z".parse().unwrap();
