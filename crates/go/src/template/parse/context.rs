@@ -35,6 +35,9 @@ fn with_quoted_name(part: &str) -> String {
     unquote(name.as_bytes()).map_or_else(|| part.to_owned(), |name| quote(&name) + behind)
 }
 
+/// How a bar is shown.
+const PIPE: &str = " | ";
+
 /// A part of an action as it is written, as Go prints the tree of it.
 pub(super) fn normal(text: &[u8], start: usize, end: usize) -> String {
     let mut lexer = Lexer::inside(text, start, end);
@@ -49,7 +52,7 @@ pub(super) fn normal(text: &[u8], start: usize, end: usize) -> String {
                 blank = true;
                 continue;
             }
-            Kind::Pipe => " | ",
+            Kind::Pipe => PIPE,
             Kind::Declare => " := ",
             Kind::Assign => " = ",
             Kind::Char => ", ",
@@ -64,6 +67,10 @@ pub(super) fn normal(text: &[u8], start: usize, end: usize) -> String {
             out.push_str(&to_str(lexer.bytes(token)));
             ended = token.kind != Kind::LeftParenthesis;
         } else {
+            // A bar behind the last command of a pipeline is allowed, and no part of the tree.
+            if token.kind == Kind::RightParenthesis && out.ends_with(PIPE) {
+                out.truncate(out.len() - PIPE.len());
+            }
             out.push_str(spelled);
             ended = token.kind == Kind::RightParenthesis;
         }

@@ -150,3 +150,12 @@ fn rnd_199_refused_versions_and_constraints_have_the_words_of_helms_library() {
         assert_eq!(message(&text), wanted, "{text}");
     }
 }
+
+#[test]
+fn rnd_191_a_bar_at_the_end_is_not_shown() {
+    let error = render("{{ print \"\" | has (dict | ) }}").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "template: t:1:14: executing \"t\" at <has (dict)>: error calling has: Cannot find has on type string"
+    );
+}
