@@ -122,6 +122,7 @@ mod tests {
         check(claims.as_object().unwrap(), &expected, 1_000)
     }
 
+    /// SEC-18: what is meant for somebody else is refused.
     #[test]
     fn api_65_a_token_is_from_the_provider_for_us_and_in_force() {
         for (changes, outcome) in [

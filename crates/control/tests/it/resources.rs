@@ -68,6 +68,7 @@ async fn api_140_a_resource_is_patched_and_deleted_as_one_of_the_application() {
     assert!(job.pointer("/metadata/uid").is_none(), "{job}");
 }
 
+/// SEC-24: nobody reaches by the hand of an application what its project does not permit.
 #[tokio::test(start_paused = true)]
 async fn inv_6_what_the_project_forbids_is_not_changed_by_hand_either() {
     let world = forbidden().await;

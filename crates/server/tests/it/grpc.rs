@@ -60,6 +60,7 @@ async fn api_p17_streams_of_requests_need_http_2() {
     assert_eq!(web.headers()["grpc-status"], "12");
 }
 
+/// SEC-47: one broken call takes no other one with it.
 #[tokio::test]
 async fn api_25_a_panic_ends_one_call() {
     let server = Server::start().await;

@@ -20,6 +20,7 @@ mod pages;
 mod previews;
 mod repositories;
 mod rest;
+mod security;
 mod services;
 mod sso;
 mod support;

@@ -199,6 +199,7 @@ async fn api_191_that_no_shell_is_there_is_said_and_a_strange_frame_ends_a_termi
     }
 }
 
+/// SEC-32: a terminal does not outlive the right to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn api_193_who_lost_the_right_does_not_type_any_more() {
     let (setup, sent) = setup(&[("exec.enabled", "true")]);
@@ -220,6 +221,7 @@ async fn api_193_who_lost_the_right_does_not_type_any_more() {
     assert_eq!(open(&home, QUERY, &[cookie(&bo)]).await.err().unwrap().0, 401);
 }
 
+/// SEC-31: a terminal does not outlive its session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn api_193_a_token_that_does_not_count_any_more_makes_the_browser_connect_again() {
     let (setup, _) = setup(&[("exec.enabled", "true")]);
