@@ -257,7 +257,9 @@ fn tell_sets(controller: &Controller, delivery: SetDelivery) -> Result<(), Respo
     let SetDelivery::Event(mut event) = delivery else { return Ok(()) };
     if let SetEvent::Pushes(pushes) = &mut event {
         // Sets do not ask which files changed, and many deliveries may wait.
-        pushes.iter_mut().for_each(|push| push.files = Vec::new());
+        for push in pushes {
+            push.files = Vec::new();
+        }
     }
     if controller.told_sets(event) {
         return Ok(());
