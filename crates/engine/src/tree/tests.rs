@@ -64,6 +64,7 @@ fn urls(ingress: &Value) -> Vec<String> {
     node_info(ingress, &[]).networking.map(|networking| networking.external_urls).unwrap_or_default()
 }
 
+/// SEC-43 to SEC-46: a link of an annotation that is no address of the web is not shown.
 #[test]
 fn eng_201_ingress_urls() {
     let mut ingress = json!({

@@ -27,6 +27,7 @@ fn replaced(change: Change) -> Value {
     value.expose().clone()
 }
 
+/// SEC-43 to SEC-46: an address that a browser follows is one of the web.
 #[test]
 fn api_125_what_is_wanted_is_brought_into_its_form() {
     let good = wanted(&json!({})).unwrap();
