@@ -16,9 +16,6 @@ struct Slot<T> {
     failure: Option<(SourceError, Duration)>,
 }
 
-/// A listing that began this long before a request for a fresh one still counts as fresh.
-const FRESH_FOR: Duration = Duration::from_millis(20);
-
 struct Known<T> {
     slot: Arc<tokio::sync::Mutex<Slot<T>>>,
     weight: usize,
@@ -46,17 +43,13 @@ impl<T> Memo<T> {
         ask: impl FnOnce(Option<Arc<T>>) -> F,
     ) -> Result<Arc<T>, SourceError> {
         let arrived = clock.elapsed();
-        let oldest = match freshness {
-            Freshness::Cached => arrived.saturating_sub(ttl),
-            Freshness::Since(time) => arrived.saturating_sub(ttl).max(time),
-            Freshness::Fetch => arrived.saturating_sub(FRESH_FOR),
-        };
+        let oldest = freshness.oldest(arrived, ttl);
         let slot = self.slot(key);
         // Nobody waits longer than a question takes, and questions have a limit.
         let mut slot = slot.lock().await;
         if let Some((value, began)) = &slot.value
             && *began >= oldest
-            && (freshness != Freshness::Fetch || *began > arrived.saturating_sub(FRESH_FOR))
+            && (freshness != Freshness::Fetch || *began > oldest)
         {
             return Ok(Arc::clone(value));
         }

@@ -42,7 +42,7 @@ impl<'a> Wanted<'a> {
             // The id of a commit is no name, and means itself.
             Self::Revision { revision, .. } if is_commit_sha(revision) => Some(HEAD),
             Self::Revision { revision, tag_prefix } if !version::needs_tags(revision, tag_prefix) => {
-                Some(if revision.is_empty() { HEAD } else { revision })
+                Some(named(revision))
             }
             Self::Revision { .. } | Self::All => None,
         }
@@ -50,6 +50,11 @@ impl<'a> Wanted<'a> {
 }
 
 pub(crate) const HEAD: &str = "HEAD";
+
+/// The name that a revision is looked up by; empty means `HEAD` (RND-30).
+fn named(revision: &str) -> &str {
+    if revision.is_empty() { HEAD } else { revision }
+}
 
 /// The refs of a repository at one moment: all of them, or those that some revisions can mean.
 #[derive(Debug, Default)]
@@ -152,7 +157,7 @@ impl RefList {
         if is_commit_sha(revision) || self.annotated.is_empty() {
             return None;
         }
-        let revision = if revision.is_empty() { HEAD } else { revision };
+        let revision = named(revision);
         let chosen = self.select_tag(revision, tag_prefix).ok().map(|tag| format!("refs/tags/{tag}"));
         let is_there = |name: &String| self.commit(name).is_some();
         let name = chosen.filter(is_there).or_else(|| Some(self.candidates(revision).first()?.0.clone()))?;
@@ -207,7 +212,7 @@ impl RefList {
         if is_commit_sha(revision) {
             return Resolution::Commit { commit: revision.to_owned(), warning: None };
         }
-        let revision = if revision.is_empty() { HEAD } else { revision };
+        let revision = named(revision);
         let (tag, range_warning) = match self.select_tag(revision, tag_prefix) {
             Ok(tag) => (Some(tag), None),
             Err(error @ VersionError::PrefixNeedsConstraint { .. }) => (None, Some(error.to_string())),

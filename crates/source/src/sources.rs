@@ -64,6 +64,21 @@ pub enum Freshness {
     Fetch,
 }
 
+/// What began this long before a request for something fresh still counts as fresh: no push can be followed by its
+/// notification faster, and a burst of requests costs one question.
+const FRESH_FOR: Duration = Duration::from_millis(20);
+
+impl Freshness {
+    /// The time of the clock at which an answer may have been asked for at the earliest, for whoever arrives now.
+    pub(crate) fn oldest(self, arrived: Duration, ttl: Duration) -> Duration {
+        match self {
+            Self::Cached => arrived.saturating_sub(ttl),
+            Self::Since(time) => arrived.saturating_sub(ttl).max(time),
+            Self::Fetch => arrived.saturating_sub(FRESH_FOR),
+        }
+    }
+}
+
 /// A resolved revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {

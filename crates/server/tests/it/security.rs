@@ -86,6 +86,10 @@ async fn sec_28_an_update_of_a_cluster_reaches_no_other_one() {
             }
         }
     }
+    // It is the right that stops these: what kim may change is only stopped by the cluster, which nobody reaches.
+    let own = json!({"server": "https://far", "name": "far", "labels": {"tier": "one"}});
+    let (_, text) = kim.refused("PUT", "/api/v1/clusters/https%3A%2F%2Ffar?updatedFields=labels", &own).await;
+    assert!(text.starts_with("cannot reach the API server"), "{text}");
     let refused =
         kim.refused("PUT", "/api/v1/clusters/theirs?id.type=name", &json!({"config": config})).await;
     assert_eq!(refused, (403, "permission denied".to_owned()));

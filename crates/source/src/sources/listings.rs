@@ -17,9 +17,6 @@ use crate::refs::{HEAD, Wanted, full_names};
 use crate::work::blocking;
 use crate::{RefList, Repository, SourceError};
 
-/// A listing that began this long before a request for a fresh one still counts as fresh: no push can be
-/// followed by its notification faster, and a burst of requests costs one listing.
-const FRESH_FOR: Duration = Duration::from_millis(20);
 /// Ref listings kept.
 const LISTINGS_MAX: usize = 10_000;
 /// Repositories with more refs are asked for single ones.
@@ -102,11 +99,7 @@ impl Sources {
         let options = &self.0.options;
         let arrived = options.clock.elapsed();
         let ttl = *self.0.revision_ttl.lock();
-        let oldest = match freshness {
-            Freshness::Cached => arrived.saturating_sub(ttl),
-            Freshness::Since(time) => arrived.saturating_sub(ttl).max(time),
-            Freshness::Fetch => arrived.saturating_sub(FRESH_FOR),
-        };
+        let oldest = freshness.oldest(arrived, ttl);
         let listing = self.listing(repository);
         let known = {
             let mut state = listing.state.lock();
