@@ -95,8 +95,7 @@ impl ClusterCallError {
         match self {
             Self::Denied => Code::PermissionDenied,
             Self::Secret(error) => error.code(),
-            Self::Connection(_) => Code::Unknown,
-            Self::Config(_) => Code::FailedPrecondition,
+            Self::Connection(_) | Self::Config(_) => Code::FailedPrecondition,
             _ => Code::InvalidArgument,
         }
     }

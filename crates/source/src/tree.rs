@@ -37,6 +37,8 @@ pub(crate) use signed::{Seal, SignedData};
 const CACHED_MEMBERS_MAX: u64 = 60_000;
 /// Bytes of one directory object: a quarter of a million members, which take twice as much once they are read.
 const DIRECTORY_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Bytes of a usual member of a directory object: its mode, a short name and its id.
+const MEMBER_BYTES: usize = 32;
 /// Bytes of a link's text.
 const LINK_BYTES_MAX: u64 = 4096;
 /// Bytes of a commit or tag.
@@ -162,17 +164,16 @@ impl Objects {
             what: format!("a directory has more than {DIRECTORY_BYTES_MAX} bytes of names"),
         };
         let data = self.object(id, Kind::Tree, DIRECTORY_BYTES_MAX)?.ok_or_else(too_large)?;
-        let tree = gix::objs::TreeRef::from_bytes(&data, gix::hash::Kind::Sha1)
-            .map_err(|_error| self.unexpected(id, Kind::Tree, &data, "a directory is damaged"))?;
-        let mut members: Vec<Member> = tree
-            .entries
-            .iter()
-            .map(|entry| Member {
+        let mut members = Vec::with_capacity(data.len() / MEMBER_BYTES);
+        for entry in gix::objs::TreeRefIter::from_bytes(&data, gix::hash::Kind::Sha1) {
+            let entry =
+                entry.map_err(|_error| self.unexpected(id, Kind::Tree, &data, "a directory is damaged"))?;
+            members.push(Member {
                 name: String::from_utf8_lossy(entry.filename).into(),
                 kind: entry.mode.kind(),
                 id: entry.oid.to_owned(),
-            })
-            .collect();
+            });
+        }
         members.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         let members: Members = members.into();
         self.directories.insert(id, Arc::clone(&members));
@@ -195,10 +196,11 @@ impl Objects {
                 return Err(TreeError::Damaged { what: "reading was interrupted".to_owned() });
             }
             let known = complete.map(|id| self.members(id)).transpose()?;
-            let known = known.as_deref().unwrap_or_default();
+            // Both are sorted by name.
+            let mut known = known.as_deref().unwrap_or_default().iter().peekable();
             for member in self.members(id)?.iter() {
-                let same_name = known.binary_search_by(|other| other.name.cmp(&member.name)).ok();
-                let before = same_name.and_then(|index| known.get(index));
+                while known.next_if(|other| other.name < member.name).is_some() {}
+                let before = known.peek().filter(|other| other.name == member.name);
                 if before.is_some_and(|before| before.id == member.id) || !seen.insert(member.id) {
                     continue;
                 }

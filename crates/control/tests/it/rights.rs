@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::world::{URL, World};
@@ -204,4 +205,42 @@ async fn ctl_17_an_annotation_without_effect_is_a_warning() {
     world.pass(MOMENT).await;
     let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
     assert!(!conditions.to_string().contains("UnsupportedOptionWarning"), "{conditions}");
+}
+
+/// SEC-27: an application outside the namespaces that the settings and its project name is nobody's, however many
+/// controllers the settings think there are.
+#[tokio::test(start_paused = true)]
+async fn sec_27_namespaces_are_asked_about_whatever_is_said_about_shards() {
+    let world = World::start_with(|options| {
+        let env = [
+            ("ARGOCD_APPLICATION_NAMESPACES", "team-*"),
+            ("ARGOCD_CONTROLLER_REPLICAS", "3"),
+            ("ARGOCD_CONTROLLER_SHARD", "2"),
+            ("ARGOCD_CONTROLLER_SHARDING_ALGORITHM", "round-robin"),
+        ];
+        options.env.extend(env.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    })
+    .await;
+    world.commit("own");
+    let spec = json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+        "sourceNamespaces": ["team-a", "other"]});
+    world.project("team", &spec);
+    for namespace in ["team-a", "team-b", "other"] {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        world.ask(Method::POST, "/api/v1/namespaces", &object);
+        let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "shop"},
+            "spec": {"project": "team", "source": {"repoURL": URL, "path": "shop", "targetRevision": "main"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": namespace},
+                "syncPolicy": {"automated": {}}}});
+        let target = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications");
+        world.ask(Method::POST, &target, &app);
+    }
+    world.pass(MOMENT).await;
+    let value = |namespace: &str| {
+        world.get(&format!("/api/v1/namespaces/{namespace}/configmaps/shop"))["data"]["value"].clone()
+    };
+    assert_eq!([value("team-a"), value("team-b"), value("other")], [json!("own"), Value::Null, Value::Null]);
+    let other = world.get("/apis/argoproj.io/v1alpha1/namespaces/other/applications/shop");
+    assert!(other.get("status").is_none(), "not even looked at: {other}");
 }

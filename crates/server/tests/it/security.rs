@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -21,9 +23,8 @@ fn secret(name: &str, kind: &str, data: &Value) -> Value {
         "stringData": data})
 }
 
-fn cluster(name: &str, project: &str) -> Value {
-    let config = json!({"bearerToken": "hunter2", "tlsClientConfig": {"insecure": true}}).to_string();
-    let server = format!("https://{name}");
+fn cluster(name: &str, project: &str, server: &str, token: &str) -> Value {
+    let config = json!({"bearerToken": token, "tlsClientConfig": {"insecure": true}}).to_string();
     secret(name, "cluster", &json!({"name": name, "server": server, "project": project, "config": config}))
 }
 
@@ -37,7 +38,8 @@ fn two_projects() -> Setup {
         .project("shop", &project)
         .project("other", &project);
     for (name, project) in [("far", "shop"), ("theirs", "other")] {
-        setup.ask(Method::POST, SECRETS, &cluster(name, project));
+        let server = format!("https://{name}");
+        setup.ask(Method::POST, SECRETS, &cluster(name, project, &server, "hunter2"));
         let data = json!({"url": format!("https://git/{name}"), "project": project, "username": "u",
             "password": "hunter2"});
         setup.ask(Method::POST, SECRETS, &secret(&format!("repo-{name}"), "repository", &data));
@@ -67,35 +69,64 @@ async fn sec_35_manifests_are_not_for_everybody() {
     }
 }
 
-/// SEC-28: the right to change one cluster changes no other one, whatever the body names.
+/// SEC-28: the right to change one cluster changes no other one, whatever the body names. Both answer, so that nothing
+/// but the right stops these.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sec_28_an_update_of_a_cluster_reaches_no_other_one() {
-    let home = two_projects().start().await;
+    let far = tiphys_sim::Sim::new(tiphys_sim::Options::default()).unwrap();
+    let far = tiphys_sim::Server::start(far, "127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let kubeconfig: Value = serde_json::from_str(&far.kubeconfig()).unwrap();
+    let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap();
+    let [own, theirs] =
+        ["localhost", "127.0.0.1"].map(|host| format!("https://{host}:{}", far.address().port()));
+    let setup = two_projects();
+    for (name, project, server) in [("own", "shop", &own), ("foreign", "other", &theirs)] {
+        setup.ask(Method::POST, SECRETS, &cluster(name, project, server, token));
+    }
+    let home = setup.start().await;
     let kim = home.account("kim");
-    let before = stored(&home, "theirs");
-    let config = json!({"bearerToken": "stolen"});
+    let before = stored(&home, "foreign");
+    let config = json!({"bearerToken": token, "tlsClientConfig": {"insecure": true}, "username": "stolen"});
+    let path = |server: &str| format!("/api/v1/clusters/{}", server.replace(':', "%3A").replace('/', "%2F"));
     for body in [
-        json!({"server": "https://theirs", "name": "theirs", "project": "other", "config": config}),
-        json!({"server": "https://theirs", "name": "far", "project": "shop", "config": config}),
-        json!({"server": "https://far", "name": "far", "project": "other", "config": config}),
+        json!({"server": theirs, "name": "foreign", "project": "other", "config": config}),
+        json!({"server": theirs, "name": "own", "project": "shop", "config": config}),
+        json!({"server": own, "name": "own", "project": "other", "config": config}),
+        json!({"server": own, "name": "foreign", "project": "shop", "config": config}),
     ] {
         for query in ["", "?updatedFields=config", "?updatedFields=project&updatedFields=config"] {
-            for id in ["https%3A%2F%2Ffar", "https%3A%2F%2Ftheirs"] {
-                kim.send("PUT", &format!("/api/v1/clusters/{id}{query}"), &body).await;
-                assert_eq!(stored(&home, "theirs"), before, "{id}{query} {body}");
+            for at in [path(&own), path(&theirs), "/api/v1/clusters/foreign?id.type=name".to_owned()] {
+                let joint = if at.contains('?') { query.replace('?', "&") } else { query.to_owned() };
+                kim.send("PUT", &format!("{at}{joint}"), &body).await;
+                assert_eq!(stored(&home, "foreign"), before, "{at}{joint} {body}");
             }
         }
     }
-    // It is the right that stops these: what kim may change is only stopped by the cluster, which nobody reaches.
-    let own = json!({"server": "https://far", "name": "far", "labels": {"tier": "one"}});
-    let (_, text) = kim.refused("PUT", "/api/v1/clusters/https%3A%2F%2Ffar?updatedFields=labels", &own).await;
-    assert!(text.starts_with("cannot reach the API server"), "{text}");
-    let refused =
-        kim.refused("PUT", "/api/v1/clusters/theirs?id.type=name", &json!({"config": config})).await;
-    assert_eq!(refused, (403, "permission denied".to_owned()));
-    let refused =
-        kim.refused("PUT", "/api/v1/clusters/nothing?id.type=name", &json!({"config": config})).await;
-    assert_eq!(refused, (403, "permission denied".to_owned()), "SEC-26");
+    // What is kim's own they may change, and give away to nobody.
+    let labels = json!({"server": own, "name": "own", "labels": {"tier": "one"}});
+    kim.ok("PUT", &format!("{}?updatedFields=labels", path(&own)), &labels).await;
+    assert_eq!(stored(&home, "own")["metadata"]["labels"]["tier"], "one");
+    assert_eq!(decoded(&stored(&home, "own"), "project"), "shop");
+    for name in ["foreign", "nothing"] {
+        let target = format!("/api/v1/clusters/{name}?id.type=name");
+        let refused = kim.refused("PUT", &target, &json!({"config": config})).await;
+        assert_eq!(refused, (403, "permission denied".to_owned()), "SEC-26: {name}");
+    }
+    // One that does not answer is no fault of ours.
+    let (status, text) = kim
+        .refused(
+            "PUT",
+            "/api/v1/clusters/https%3A%2F%2Ffar?updatedFields=labels",
+            &json!({"server": "https://far"}),
+        )
+        .await;
+    assert!(status == 400 && text.starts_with("cannot reach the API server"), "{status} {text}");
+}
+
+/// A member of a Secret as text.
+fn decoded(secret: &Value, name: &str) -> String {
+    let bytes = STANDARD.decode(secret["data"][name].as_str().unwrap_or_default()).unwrap();
+    String::from_utf8(bytes).unwrap()
 }
 
 /// SEC-29: whoever may sync what Git says may not sync something else.
@@ -163,4 +194,22 @@ async fn sec_39_sec_40_clusters_and_projects_in_detail_show_no_credentials() {
             "{detailed}"
         );
     }
+}
+
+/// SEC-19, SEC-20: neither a change of settings nor names that nobody has make the server forget who failed to log in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sec_19_failed_logins_are_not_forgotten_when_settings_change() {
+    let home = Setup::new().config_map("argocd-cm", &[]).start().await;
+    let nobody = home.nobody();
+    let login = async |name: &str, password: &str| {
+        let body = json!({"username": name, "password": password});
+        nobody.send("POST", "/api/v1/session", &body).await.0
+    };
+    futures::future::join_all((0..5).map(|_| login("admin", "wrong"))).await;
+    let change = json!({"data": {"accounts.kim": "login", "url": "https://cd.test"}});
+    ask(&home.sim, Method::PATCH, "/api/v1/namespaces/argocd/configmaps/argocd-cm", &change);
+    home.until(|world| world.account("kim").is_ok()).await;
+    let strangers: Vec<String> = (0..40).map(|nth| format!("stranger-{nth}")).collect();
+    futures::future::join_all(strangers.iter().map(|name| login(name, "wrong"))).await;
+    assert_eq!(login("admin", crate::home::PASSWORD).await, 401, "the right password of a locked name");
 }

@@ -1,10 +1,15 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use serde_json::{Value, json};
+use tiphys_api::secret::Secret;
+use tiphys_server::listen::tls::TlsOptions;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
 use crate::double::{CLIENT, Double, SECRET, Signer, without_signature};
 use crate::home::{BEGIN, Home, KEY, Setup, ask};
@@ -178,7 +183,7 @@ async fn sec_15_forged_tokens_are_nobodys() {
     let home = setup(&double, "").start().await;
     let claims = double.claims(CLIENT);
     let signer = double.state.lock().signer.clone();
-    let own = tiphys_service::jwt::sign(&claims, &tiphys_api::secret::Secret::from(KEY)).expose().clone();
+    let own = tiphys_service::jwt::sign(&claims, &Secret::from(KEY)).expose().clone();
     let elsewhere = double.token_with(&json!({"iss": "https://evil.test"}));
     for token in [
         without_signature(&claims),
@@ -430,4 +435,74 @@ async fn api_64_the_real_provider_signs_people_in() {
     assert_eq!(browser.get("/api/v1/account/admin").await.0, 200);
     assert_eq!(browser.get("/auth/logout").await.0, 303);
     assert_eq!(browser.get("/api/v1/account/admin").await.0, 401);
+}
+
+/// A provider behind TLS with a certificate of its own, and that certificate.
+async fn behind_tls() -> (Double, String) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = Secret::new(made.signing_key.serialize_pem());
+    let tls = TlsOptions::default().server(&made.cert.pem(), &key).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let double = Double::behind(&origin, "/sso", begin()).await;
+    let address = double.address.clone();
+    drop(tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, address) = (TlsAcceptor::from(Arc::clone(&tls)), address.clone());
+            drop(tokio::spawn(async move {
+                // Whoever does not trust us ends here.
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                let mut plain = TcpStream::connect(address).await.unwrap();
+                drop(tokio::io::copy_bidirectional(&mut stream, &mut plain).await);
+            }));
+        }
+    }));
+    (double, made.cert.pem())
+}
+
+/// SEC-17: whoever stands between us and the provider signs nobody in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sec_17_a_provider_whose_certificate_nobody_vouches_for_is_not_believed() {
+    let (double, pem) = behind_tls().await;
+    let (_, of_another) = behind_tls().await;
+    let trust = |pem: &str| format!("rootCA: |\n  {}", pem.trim().replace('\n', "\n  "));
+    let skipping = &[("oidc.tls.insecure.skip.verify", "true")][..];
+    for (more, settings, is_believed) in [
+        (String::new(), &[][..], false),
+        (trust(&of_another), &[], false),
+        (trust(&pem), &[], true),
+        (String::new(), skipping, true),
+    ] {
+        let home = setup(&double, &more).start().await;
+        let change = json!({"data": settings.iter().copied().collect::<BTreeMap<_, _>>()});
+        ask(&home.sim, Method::PATCH, "/api/v1/namespaces/argocd/configmaps/argocd-cm", &change);
+        let asked = double.count("/sso/");
+        let somebody = home.with(&double.token(CLIENT));
+        let (login, _, text) = home.server.get("/auth/login").await;
+        if is_believed {
+            somebody.until("/api/v1/account/admin", 200).await;
+        } else {
+            assert_eq!(somebody.get("/api/v1/account/admin").await.0, 401, "{more}");
+            assert!(login >= 400 && !text.contains(SECRET), "{login}: {text}");
+            assert_eq!(double.count("/sso/"), asked, "nothing is said before the certificate is checked");
+        }
+    }
+}
+
+/// SEC-22: an address that somebody sends around makes no page of ours say what they want.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sec_22_no_page_shows_a_message_of_its_address() {
+    let double = Double::start(begin()).await;
+    let home = setup(&double, "").start().await;
+    let target = |path: &str, message: &str| {
+        format!("{path}?has_sso_error=true&sso_error={message}&error={message}&error_description={message}")
+    };
+    for path in ["/login", "/", "/auth/login", "/auth/logout", "/swagger-ui"] {
+        let (status, headers, text) = home.server.get(&target(path, "call-0800-evil")).await;
+        let shown = format!("{headers:?}{text}");
+        assert!(!shown.contains("0800"), "{path}: {status}: {shown}");
+    }
+    // What a provider says of a login is told as plain text, cut down to what people read.
+    let (status, headers, _) = home.server.get(&target("/auth/callback", "denied")).await;
+    assert_eq!((status, &headers["content-type"]), (400, &"text/plain; charset=utf-8".parse().unwrap()));
 }

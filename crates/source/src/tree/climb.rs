@@ -69,8 +69,19 @@ impl Objects {
         }
         let members = self.members(id)?;
         limit.spend(members.len())?;
-        let mut climb = 0;
-        for member in members.iter() {
+        let (mut climb, mut unknown) = (0, Vec::new());
+        {
+            // Most of a directory of thousands is what it was in the commit before.
+            let climbs = self.climbs.lock();
+            for member in members.iter() {
+                match (member.kind, climbs.get(&member.id)) {
+                    (GitKind::Tree, Some(below)) => climb = climb.max(above(*below)),
+                    (GitKind::Tree | GitKind::Link, _) => unknown.push(member),
+                    (GitKind::Blob | GitKind::BlobExecutable | GitKind::Commit, _) => {}
+                }
+            }
+        }
+        for member in unknown {
             climb = climb.max(self.reach(member, depth, limit)?);
         }
         let mut climbs = self.climbs.lock();
@@ -85,11 +96,13 @@ impl Objects {
     fn reach(&self, member: &Member, depth: usize, limit: &mut WalkLimit<'_>) -> Result<usize, TreeError> {
         match member.kind {
             GitKind::Link => Ok(link_climb(&self.link(member.id)?, 0).unwrap_or(usize::MAX)),
-            GitKind::Tree => Ok(match self.climb(member.id, depth + 1, limit)? {
-                usize::MAX => usize::MAX,
-                levels => levels.saturating_sub(1),
-            }),
+            GitKind::Tree => Ok(above(self.climb(member.id, depth + 1, limit)?)),
             GitKind::Blob | GitKind::BlobExecutable | GitKind::Commit => Ok(0),
         }
     }
+}
+
+/// How far links that reach so many levels above a directory reach above the one that it stands in.
+fn above(levels: usize) -> usize {
+    if levels == usize::MAX { usize::MAX } else { levels.saturating_sub(1) }
 }

@@ -68,9 +68,10 @@ pub(super) fn list(context: &Context<'_>, query: Query) -> Result<Reply, Status>
     }
     query.unused_by_lists().map_or(Ok(()), |field| Err(request::unused(field)))?;
     let paging = Paging::read(&query)?;
-    let Snapshot { entries, version } = context.parts.catalog.snapshot();
+    let Snapshot { mut entries, version } = context.parts.catalog.snapshot();
     let wanted = Wanted::new(context, query)?;
-    let page = paging.of(entries.into_iter().filter(|entry| wanted.has(entry)));
+    entries.retain(|entry| wanted.has(entry));
+    let page = paging.of(&entries);
     let (shown, about): (Arc<[Arc<Entry>]>, _) =
         (page.entries.into(), About::new(version, &page.next, page.remaining, page.stats)?);
     let about = Arc::new(about);

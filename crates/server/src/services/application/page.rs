@@ -5,7 +5,7 @@
 //! after an application, not at a number: what comes and goes between two pages moves nothing that stays.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -244,34 +244,41 @@ impl Paging {
     }
 
     /// The page of those that the caller may see and asks for otherwise, which are given in the order of their names.
-    pub(super) fn of(&self, visible: impl Iterator<Item = Arc<Entry>>) -> Page {
+    pub(super) fn of(&self, visible: &[Arc<Entry>]) -> Page {
         let mut facets = Facets::default();
         let (mut total, mut later) = (0, Vec::new());
-        for entry in visible.filter(|entry| self.narrowing.is_found(entry)) {
-            let mut refused = self.narrowing.refused_by(&entry);
+        for entry in visible.iter().filter(|entry| self.narrowing.is_found(entry)) {
+            let mut refused = self.narrowing.refused_by(entry);
             let (first, second) = (refused.next(), refused.next());
-            drop(refused);
             if self.limit.is_some() {
-                facets.count(&entry, first, second);
+                facets.count(entry, first, second);
             }
             if first.is_none() {
                 total += 1;
-                if self.after.as_ref().is_none_or(|(value, key)| self.is_after(&entry, value, key)) {
+                if self.after.as_ref().is_none_or(|(value, key)| self.is_after(entry, value, key)) {
                     later.push(entry);
                 }
             }
         }
         let limit = self.limit.unwrap_or(later.len());
         let remaining = later.len().saturating_sub(limit);
-        if remaining > 0 && limit > 0 {
-            later.select_nth_unstable_by(limit - 1, |a, b| self.compare(a, b));
-            later.truncate(limit);
+        match self.sort {
+            // They come in this order.
+            Sort::Name if self.is_descending => later.reverse(),
+            Sort::Name => {}
+            Sort::Created | Sort::By(_) => {
+                if remaining > 0 && limit > 0 {
+                    later.select_nth_unstable_by(limit - 1, |a, b| self.compare(a, b));
+                    later.truncate(limit);
+                }
+                later.sort_unstable_by(|a, b| self.compare(a, b));
+            }
         }
-        later.sort_unstable_by(|a, b| self.compare(a, b));
+        later.truncate(limit);
         let last = later.last().filter(|_| remaining > 0);
         let next = last.map(|entry| self.token(entry)).unwrap_or_default();
         let stats = self.limit.map(|_| json!({"total": total, "facets": facets.shown()}));
-        Page { entries: later, next, remaining, stats }
+        Page { entries: later.into_iter().map(Arc::clone).collect(), next, remaining, stats }
     }
 
     fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
@@ -329,36 +336,67 @@ fn after(token: &str, asked: u64) -> Result<(SmolStr, AppKey), Status> {
 /// How many applications have which value. A facet counts as if it were not filtered by itself: what choosing another
 /// value would bring.
 #[derive(Default)]
-struct Facets(BTreeMap<(Facet, SmolStr), usize>);
+struct Facets<'a>([Counts<'a>; Facet::ALL.len()]);
 
-impl Facets {
+impl<'a> Facets<'a> {
     /// Counts an application that the first two of these filters refuse.
-    fn count(&mut self, entry: &Entry, first: Option<Facet>, second: Option<Facet>) {
-        let counted: &[Facet] = match (&first, second) {
-            (None, _) => &Facet::ALL,
-            (Some(only), None) => std::slice::from_ref(only),
-            (Some(_), Some(_)) => &[],
-        };
-        for facet in counted {
-            // The text is shared with the entry, or short.
-            *self.0.entry((*facet, SmolStr::new(facet.of(entry)))).or_default() += 1;
+    fn count(&mut self, entry: &'a Entry, first: Option<Facet>, second: Option<Facet>) {
+        for (facet, counts) in Facet::ALL.into_iter().zip(&mut self.0) {
+            let is_counted = match (first, second) {
+                (None, _) => true,
+                (Some(only), None) => only == facet,
+                (Some(_), Some(_)) => false,
+            };
+            if is_counted {
+                counts.add(facet.of(entry), 1);
+            }
         }
     }
 
+    /// What is told of them; facets that counted nothing are left out.
     fn shown(self) -> Vec<Value> {
-        let mut by_facet: BTreeMap<Facet, Vec<(SmolStr, usize)>> = BTreeMap::new();
-        for ((facet, value), count) in self.0 {
-            by_facet.entry(facet).or_default().push((value, count));
-        }
-        let shown = by_facet.into_iter().map(|(facet, mut counts)| {
-            counts.sort_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
+        let shown = Facet::ALL.into_iter().zip(self.0).filter_map(|(facet, counts)| {
+            let mut counts: Vec<(&str, usize)> = counts.all().into_iter().collect();
+            if counts.is_empty() {
+                return None;
+            }
+            counts.sort_unstable_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
             let others: usize = counts.iter().skip(FACET_VALUES_MAX).map(|(_, count)| count).sum();
             counts.truncate(FACET_VALUES_MAX);
             let counts: Vec<Value> =
                 counts.into_iter().map(|(value, count)| json!({"value": value, "count": count})).collect();
-            json!({"name": facet.as_str(), "counts": counts, "others": others})
+            Some(json!({"name": facet.as_str(), "counts": counts, "others": others}))
         });
         shown.collect()
+    }
+}
+
+/// How often values come. The same one comes many times in a row, and is looked up once then: a page looks at every
+/// application (B8).
+#[derive(Default)]
+struct Counts<'a> {
+    known: HashMap<&'a str, usize>,
+    /// The last value, and how often it came since another one came.
+    run: Option<(&'a str, usize)>,
+}
+
+impl<'a> Counts<'a> {
+    fn add(&mut self, value: &'a str, count: usize) {
+        match &mut self.run {
+            Some((last, times)) if *last == value => *times += count,
+            run => {
+                if let Some((last, times)) = run.replace((value, count)) {
+                    *self.known.entry(last).or_default() += times;
+                }
+            }
+        }
+    }
+
+    fn all(mut self) -> HashMap<&'a str, usize> {
+        if let Some((last, times)) = self.run.take() {
+            *self.known.entry(last).or_default() += times;
+        }
+        self.known
     }
 }
 
@@ -392,7 +430,7 @@ mod tests {
     }
 
     fn page(catalog: &Catalog, query: &Query) -> Page {
-        Paging::read(query).unwrap().of(catalog.snapshot().entries.into_iter())
+        Paging::read(query).unwrap().of(&catalog.snapshot().entries)
     }
 
     fn names(page: &Page) -> Vec<String> {
@@ -492,8 +530,9 @@ mod tests {
     #[test]
     fn ui_1100_a_facet_of_many_values_has_a_bound() {
         let mut facets = Facets::default();
-        for nth in 0..FACET_VALUES_MAX + 5 {
-            facets.0.insert((Facet::Project, format!("p-{nth}").into()), 2);
+        let projects: Vec<String> = (0..FACET_VALUES_MAX + 5).map(|nth| format!("p-{nth}")).collect();
+        for project in projects.iter().chain(&projects) {
+            facets.0[0].add(project, 1);
         }
         let shown = facets.shown();
         assert_eq!(shown[0]["counts"].as_array().unwrap().len(), FACET_VALUES_MAX);
