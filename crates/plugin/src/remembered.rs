@@ -6,6 +6,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use tiphys_render::plugins::{PluginCall, PluginQuestion, PluginServer};
@@ -32,7 +33,11 @@ impl Remembered {
         Self {
             setups: Cache::builder().max_capacity(SETUPS_MAX).build(),
             matches: Cache::builder().max_capacity(MATCHES_MAX).build(),
-            answers: Cache::builder().max_capacity(ANSWERS_BYTES_MAX).weigher(weight).build(),
+            answers: Cache::builder()
+                .max_capacity(ANSWERS_BYTES_MAX)
+                .eviction_policy(EvictionPolicy::lru())
+                .weigher(weight)
+                .build(),
         }
     }
 

@@ -21,6 +21,7 @@ use gix::ObjectId;
 use gix::bstr::ByteSlice as _;
 use gix::object::tree::EntryKind as GitKind;
 use gix::objs::Kind;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -88,6 +89,8 @@ impl Objects {
         })?;
         let directories = Cache::builder()
             .max_capacity(CACHED_MEMBERS_MAX)
+            // Those of a new commit are wanted, however often others were.
+            .eviction_policy(EvictionPolicy::lru())
             .weigher(|_, members: &Members| {
                 u32::try_from(members.len()).unwrap_or(u32::MAX).saturating_add(1)
             })

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -43,7 +44,11 @@ pub(super) struct Tools {
 impl Tools {
     pub(super) fn new() -> Self {
         let weight = |_: &[u8; 32], bytes: &Bytes| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let results = Cache::builder().max_capacity(RESULTS_BYTES_MAX).weigher(weight).build();
+        let results = Cache::builder()
+            .max_capacity(RESULTS_BYTES_MAX)
+            .eviction_policy(EvictionPolicy::lru())
+            .weigher(weight)
+            .build();
         Self { results, turns: Semaphore::new(PROGRAMS_MAX) }
     }
 }
