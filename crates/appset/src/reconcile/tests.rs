@@ -21,6 +21,8 @@ struct Installation {
     stored: BTreeMap<String, Value>,
     status: Value,
     confirmed: bool,
+    /// Whether the last pass wants a second look before anything goes.
+    awaits: bool,
 }
 
 /// What one pass did.
@@ -44,7 +46,14 @@ fn spec(elements: &[&str]) -> Value {
 
 impl Installation {
     fn new(world: World, spec: Value) -> Self {
-        Self { world, set: set(spec), stored: BTreeMap::new(), status: json!({}), confirmed: false }
+        Self {
+            world,
+            set: set(spec),
+            stored: BTreeMap::new(),
+            status: json!({}),
+            confirmed: false,
+            awaits: false,
+        }
     }
 
     fn live(&self) -> BTreeMap<String, LiveApplication> {
@@ -64,7 +73,7 @@ impl Installation {
         let live = self.live();
         let mut stored = self.stored.clone();
         let mut done = Done::default();
-        let (conclusion, status) = with_request(&self.world, &self.set, |request| {
+        let (conclusion, status, awaits) = with_request(&self.world, &self.set, |request| {
             let generated = match generate(request, &self.world) {
                 Ok(generated) => Ok(generated),
                 Err(Stop::Failed(failure)) => Err(failure),
@@ -132,10 +141,11 @@ impl Installation {
                 done.status_written = true;
                 status = merge_patch::apply(status, &patch["status"]);
             }
-            (conclusion, status)
+            (conclusion, status, plan.awaits_confirmation())
         });
         self.stored = stored;
         self.status = status;
+        self.awaits = awaits;
         (done, conclusion)
     }
 
@@ -341,6 +351,22 @@ fn inv_8_sudden_emptiness_from_outside_is_confirmed() {
     installation.pass();
     installation.set.spec = set(spec(&[])).spec;
     assert_eq!(installation.pass().0.deleted, ["a"]);
+}
+
+/// INV-8: another problem of the set, which is looked at again after the same time, is no first witness that nothing is
+/// generated any more.
+#[test]
+fn inv_8_another_problem_does_not_count_as_a_first_look() {
+    let mut plugged = spec(&[]);
+    plugged["generators"] = json!([{"plugin": {"configMapRef": {"name": "c"}, "requeueAfterSeconds": 60}}]);
+    plugged["strategy"] = json!({"deletionOrder": "Reverse"});
+    let mut installation = Installation::new(World::default().with_given("c", json!([{"n": "a"}])), plugged);
+    installation.pass();
+    assert_eq!(installation.condition(ERROR).1, "ApplicationSetInvalidDeletionConfig");
+    assert!(!installation.awaits, "an Application is generated");
+    installation.world = World::default().with_given("c", json!([]));
+    let (done, _) = installation.pass();
+    assert!(done.deleted.is_empty() && installation.awaits, "{done:?}");
 }
 
 #[test]

@@ -46,16 +46,18 @@ pub(crate) enum Packed {
     Whole(Vec<Bytes>),
     /// As it is, made while it is sent.
     Made(Pieces),
-    /// Packed.
+    /// Packed, and all there.
     Gzip(Bytes),
+    /// Made and packed while it is sent.
+    GzipMade(Pieces),
 }
 
-/// Packs the pieces of an answer, if that gains something. A large one is made and packed where it holds nobody up, and
-/// never whole in memory.
+/// Packs the pieces of an answer, if that gains something. A large one is made and packed while it is sent, and never
+/// whole in memory.
 ///
 /// # Errors
 /// When a piece cannot be made, as far as that is seen before the answer begins.
-pub(crate) async fn pack(mut pieces: Pieces, encoding: Encoding) -> Result<Packed, Status> {
+pub(crate) fn pack(mut pieces: Pieces, encoding: Encoding) -> Result<Packed, Status> {
     let (mut whole, mut length) = (Vec::new(), 0_usize);
     let mut is_all = true;
     for piece in &mut pieces {
@@ -73,12 +75,54 @@ pub(crate) async fn pack(mut pieces: Pieces, encoding: Encoding) -> Result<Packe
         }
         return packed(whole.into_iter().map(Ok)).map(Packed::Gzip);
     }
-    let pieces = whole.into_iter().map(Ok).chain(pieces);
-    match encoding {
-        Encoding::Identity => Ok(Packed::Made(Box::new(pieces))),
-        Encoding::Gzip => {
-            let packing = tokio::task::spawn_blocking(move || packed(pieces));
-            packing.await.map_err(|_ended| failed())?.map(Packed::Gzip)
+    let pieces: Pieces = Box::new(whole.into_iter().map(Ok).chain(pieces));
+    Ok(match encoding {
+        Encoding::Identity => Packed::Made(pieces),
+        Encoding::Gzip => Packed::GzipMade(Box::new(Packing::of(pieces))),
+    })
+}
+
+/// Packs pieces one after the other, as they are asked for.
+struct Packing {
+    pieces: Pieces,
+    /// `None` after the end, and after an error.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl Packing {
+    fn of(pieces: Pieces) -> Self {
+        Self { pieces, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
+    }
+
+    /// What is packed so far; empty while that is in the encoder.
+    fn step(&mut self) -> Option<Result<Vec<u8>, Status>> {
+        let mut encoder = self.encoder.take()?;
+        match self.pieces.next() {
+            None => Some(encoder.finish().map_err(|_unwritable| failed())),
+            Some(Err(status)) => Some(Err(status)),
+            Some(Ok(piece)) => {
+                // Writing to memory does not fail.
+                if encoder.write_all(&piece).is_err() {
+                    return Some(Err(failed()));
+                }
+                let done = std::mem::take(encoder.get_mut());
+                self.encoder = Some(encoder);
+                Some(Ok(done))
+            }
+        }
+    }
+}
+
+impl Iterator for Packing {
+    type Item = Result<Bytes, Status>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.step()? {
+                // What repeats itself much gives nothing for some pieces.
+                Ok(done) if done.is_empty() => {}
+                other => return Some(other.map(Bytes::from)),
+            }
         }
     }
 }
@@ -102,6 +146,8 @@ pub(crate) fn packed(pieces: impl Iterator<Item = Result<Bytes, Status>>) -> Res
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     #[test]
@@ -119,5 +165,32 @@ mod tests {
             assert!(!takes(no, "*/*"), "{no}");
         }
         assert!(!takes("gzip", "text/event-stream"));
+    }
+
+    fn answer(pieces: Vec<Result<Bytes, Status>>) -> Packed {
+        pack(Box::new(pieces.into_iter()), Encoding::Gzip).unwrap()
+    }
+
+    #[test]
+    fn api_20_large_answers_are_packed_while_they_are_sent() {
+        let text: String = (0..200_000).map(|nth| format!("{nth},")).collect();
+        let pieces = text.as_bytes().chunks(32 << 10).map(|piece| Ok(Bytes::copy_from_slice(piece)));
+        let Packed::GzipMade(made) = answer(pieces.collect()) else { panic!("it is large") };
+        let made: Vec<Bytes> = made.collect::<Result<_, _>>().unwrap();
+        assert!(made.len() > 10 && made.iter().all(|piece| piece.len() < 64 << 10), "{}", made.len());
+        let mut unpacked = String::new();
+        flate2::read::GzDecoder::new(&*made.concat()).read_to_string(&mut unpacked).unwrap();
+        assert_eq!(unpacked, text);
+    }
+
+    #[test]
+    fn api_20_a_piece_that_cannot_be_made_ends_a_packed_answer() {
+        let piece = || Ok(Bytes::from(vec![b'x'; 100 << 10]));
+        let bad = Err(Status::internal("no"));
+        let Packed::GzipMade(made) = answer(vec![piece(), piece(), bad, piece()]) else {
+            panic!("it is large")
+        };
+        let made: Vec<_> = made.collect();
+        assert!(made.last().unwrap().is_err(), "nobody takes a part for the whole");
     }
 }

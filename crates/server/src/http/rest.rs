@@ -175,11 +175,8 @@ impl Rest {
         let selection = head.fields.as_ref().filter(|_| SELECTABLE.contains(&method.path.as_str()));
         match payload {
             Payload::One(answer) => {
-                let packing = async {
-                    let pieces = written(&answer, method, selection)?;
-                    compress::pack(pieces, asked.encoding).await
-                };
-                match packing.await {
+                let pieces = written(&answer, method, selection);
+                match pieces.and_then(|pieces| compress::pack(pieces, asked.encoding)) {
                     Ok(packed) => {
                         ending.sent();
                         ending.with(Code::Ok);
@@ -248,10 +245,10 @@ fn parsed(pieces: &[Bytes]) -> Result<Value, Status> {
 }
 
 fn json_response(packed: Packed) -> Response<Body> {
-    let is_gzip = matches!(packed, Packed::Gzip(_));
+    let is_gzip = matches!(packed, Packed::Gzip(_) | Packed::GzipMade(_));
     let mut response = Response::new(match packed {
         Packed::Whole(pieces) => body::pieces(pieces),
-        Packed::Made(pieces) => body::made(pieces),
+        Packed::Made(pieces) | Packed::GzipMade(pieces) => body::made(pieces),
         Packed::Gzip(bytes) => body::full(bytes),
     });
     json_headers(response.headers_mut());

@@ -96,7 +96,7 @@ async fn api_20_answers_are_packed_for_those_who_take_it() {
     assert_eq!(plain.2, text);
 }
 
-/// B8: a large answer is made while it is sent, or packed; one that cannot be made to its end never looks whole.
+/// B8: a large answer is made, and packed, while it is sent; one that cannot be made to its end never looks whole.
 #[tokio::test]
 async fn api_20_a_large_answer_is_sent_as_it_is_made_and_cut_off_where_it_breaks() {
     let server = Server::start().await;
@@ -114,11 +114,10 @@ async fn api_20_a_large_answer_is_sent_as_it_is_made_and_cut_off_where_it_breaks
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(packed.unwrap().as_ref()).read_to_end(&mut unpacked).unwrap();
     assert_eq!(unpacked, plain);
-    let (status, broken) = get("breaks", "identity").await;
-    assert!(status == 200 && broken.is_err(), "the connection is cut");
-    let (status, broken) = get("breaks", "gzip").await;
-    let text = String::from_utf8(broken.unwrap().to_vec()).unwrap();
-    assert!(status == 500 && text.contains("broken"), "{status} {text}");
+    for encoding in ["identity", "gzip"] {
+        let (status, broken) = get("breaks", encoding).await;
+        assert!(status == 200 && broken.is_err(), "{encoding}: the connection is cut");
+    }
 }
 
 #[tokio::test]

@@ -80,6 +80,8 @@ pub(super) struct Observer {
     installation_id: Option<String>,
     /// When the tracking settings were changed; with the method where it was that of the installation.
     pub(super) tracking_changes: Vec<(Duration, Option<String>)>,
+    /// When controllers died.
+    pub(super) crashes: Vec<Duration>,
     pub(super) deletions: u64,
     pub(super) applies: u64,
 }
@@ -102,6 +104,7 @@ impl Observer {
             born: BTreeMap::new(),
             installation_id: None,
             tracking_changes: Vec::new(),
+            crashes: Vec::new(),
             deletions: 0,
             applies: 0,
         }

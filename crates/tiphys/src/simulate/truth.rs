@@ -112,7 +112,7 @@ fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> 
     status.synced(&wanted, &found, &extra)?;
     let is_torn = {
         let observer = wires.observer.lock();
-        status.is_torn(&observer.tracking_changes, observer.lag + LAG)
+        status.is_torn(&observer.tracking_changes, &observer.crashes, observer.lag + LAG)
     };
     if !is_torn {
         status.out_of_sync(&wanted, &found)?;
@@ -155,9 +155,10 @@ impl Status<'_> {
     }
 
     /// Whether objects may bear marks of settings that are neither in force nor those of the last whole sync: the settings
-    /// changed while that went on, or a sync of some objects came after a further change. An apply would change these marks,
-    /// so that they rightly are a difference (TRK-102).
-    fn is_torn(&self, changes: &[(Duration, Option<String>)], lag: Duration) -> bool {
+    /// changed while that went on, a controller died meanwhile, whose successor does not know what it marked by, or a sync of
+    /// some objects came after a further change. An apply would change these marks, so that they rightly are a difference
+    /// (TRK-102).
+    fn is_torn(&self, changes: &[(Duration, Option<String>)], crashes: &[Duration], lag: Duration) -> bool {
         let time = |value: Option<&Value>| {
             value.and_then(Value::as_str).and_then(|text| text.parse().ok()).map(|at| since_begin(&at))
         };
@@ -175,7 +176,10 @@ impl Status<'_> {
         // Nor does one that failed, or ended in between, say what it marked until then.
         let is_failed = self.text("/status/operationState/phase") != "Succeeded";
         let last = time(self.live.pointer("/status/operationState/finishedAt")).unwrap_or_default();
-        changed(from, to) || ((is_partial || is_failed) && last >= to && changed(to, last))
+        let died = crashes.iter().any(|at| (from..=to.saturating_add(LAG)).contains(at));
+        (died && !changes.is_empty())
+            || changed(from, to)
+            || ((is_partial || is_failed) && last >= to && changed(to, last))
     }
 
     /// Whether the live objects could not be seen; what the sources say may be unknown on its own.

@@ -485,6 +485,8 @@ impl World {
 
     fn crash(&mut self) {
         self.crashes += 1;
+        let now = self.wires.now();
+        self.wires.observer.lock().crashes.push(now);
         self.tell("crash");
         if let Some(running) = self.running.take() {
             running.is_cut.store(true, Ordering::Relaxed);

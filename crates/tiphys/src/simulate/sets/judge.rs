@@ -172,7 +172,9 @@ impl Observer {
             let is_through = |other: &str| status.get(other) == Some(&"Healthy");
             let mut earlier = names.keys().filter(|other| step_of(other).is_some_and(|step| step < own));
             let (mut all, mut running) = (0, 0);
-            for (_, status) in status.iter().filter(|(other, _)| step_of(other) == Some(own)) {
+            // Who is not generated any more is in no step (ASET-203), also while it is still there.
+            let beside = status.iter().filter(|(other, _)| names.contains_key(**other));
+            for (_, status) in beside.filter(|(other, _)| step_of(other) == Some(own)) {
                 all += 1;
                 running += usize::from(matches!(*status, "Pending" | "Progressing"));
             }
