@@ -30,6 +30,8 @@ struct Installation {
 struct Done {
     created: Vec<String>,
     updated: Vec<String>,
+    /// Those of the updated ones that have to be what was seen.
+    guarded: Vec<String>,
     deleted: Vec<String>,
     stripped: Vec<String>,
     refused: Vec<String>,
@@ -117,7 +119,8 @@ impl Installation {
                         assert!(stored.insert(write.name.clone(), manifest.clone()).is_none());
                         done.created.push(write.name.clone());
                     }
-                    Action::Update { patch, .. } => {
+                    Action::Update { patch, resource_version } => {
+                        done.guarded.extend(resource_version.as_ref().map(|_| write.name.clone()));
                         let before = stored.remove(&write.name).unwrap();
                         stored.insert(write.name.clone(), merge_patch::apply(before, patch));
                         done.updated.push(write.name.clone());
@@ -521,8 +524,16 @@ fn aset_230_spec_and_sync_arrive_together() {
     let mut changed = rolling(&["a", "b"], json!([env("a"), env("b")]));
     changed["template"]["spec"]["source"]["path"] = json!("other-{{n}}");
     installation.set.spec = set(changed).spec;
+    for name in ["a", "b"] {
+        installation.stored.get_mut(name).unwrap()["metadata"]["resourceVersion"] = json!("7");
+    }
     let (done, _) = installation.pass();
     assert_eq!(done.updated, ["a", "b"]);
+    assert_eq!(
+        done.guarded,
+        ["a"],
+        "ASET-231: what was seen may be older than an operation that runs already"
+    );
     assert_eq!(installation.stored["a"]["operation"]["initiatedBy"]["username"], "applicationset-controller");
     assert_eq!(installation.stored["a"]["operation"]["sync"]["prune"], true);
     assert!(installation.stored["b"].get("operation").is_none());
