@@ -120,7 +120,7 @@ async fn rep_80_a_bad_entry_is_told_by_the_applications_of_its_host() {
     let maps = "/api/v1/namespaces/argocd/configmaps";
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"other.example": "nonsense"},
         "metadata": {"name": "argocd-tls-certs-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}}});
-    world.ask(http::Method::POST, maps, &map);
+    world.ask(Method::POST, maps, &map);
     world.pass(MOMENT).await;
     assert!(!conditions().contains("ComparisonError"), "{}", conditions());
     let map = format!("{maps}/argocd-tls-certs-cm");
@@ -135,7 +135,7 @@ async fn rep_80_a_bad_entry_is_told_by_the_applications_of_its_host() {
             "{text}"
         );
         if good {
-            world.ask(http::Method::DELETE, &map, &Value::Null);
+            world.ask(Method::DELETE, &map, &Value::Null);
         } else {
             world.change_object(&map, &json!({"data": {"git.example": null}}));
         }
