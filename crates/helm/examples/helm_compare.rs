@@ -1,6 +1,6 @@
 //! Renders the cases that `hack/oracles/charts` prepared and prints where the results differ from the real Helm's.
 //!
-//! `compare CASES.jsonl [--helm3] [--filter TEXT] [--show N] [--words]`
+//! `helm_compare CASES.jsonl [--helm3] [--filter TEXT] [--show N] [--words]`
 
 #![expect(clippy::print_stdout, reason = "a program")]
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Failure> {
             _ => list = Some(PathBuf::from(argument)),
         }
     }
-    let list = list.ok_or("compare CASES.jsonl [--helm3] [--filter TEXT] [--show N]")?;
+    let list = list.ok_or("helm_compare CASES.jsonl [--helm3] [--filter TEXT] [--show N]")?;
     let folder = list.parent().ok_or("a file")?.to_owned();
     let mut charts = BTreeMap::new();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -4,7 +4,7 @@
 //! tabs. What the program answers is kept in a folder, so that only the first run takes long.
 //!
 //! ```text
-//! compare --program target/oracles/kustomize --answers target/oracles/answers [--texts] [--alike] [--measure MILLISECONDS]
+//! kustomize_compare --program target/oracles/kustomize --answers target/oracles/answers [--texts] [--alike] [--measure MILLISECONDS]
 //! ```
 //!
 //! `--texts` also compares the texts of errors, and `--alike` prints those that are equal. `--measure` builds each again and again for some time instead of
