@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn api_20_large_answers_are_packed_while_they_are_sent() {
-        let text: String = (0..200_000).map(|nth| format!("{nth},")).collect();
+        let text = (0..200_000).map(|nth| nth.to_string()).collect::<Vec<_>>().join(",");
         let pieces = text.as_bytes().chunks(32 << 10).map(|piece| Ok(Bytes::copy_from_slice(piece)));
         let Packed::GzipMade(made) = answer(pieces.collect()) else { panic!("it is large") };
         let made: Vec<Bytes> = made.collect::<Result<_, _>>().unwrap();

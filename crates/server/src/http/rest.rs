@@ -93,7 +93,7 @@ impl Rest {
             Ok((message, reply, renewed)) => {
                 let warnings = reply.warning_texts();
                 let session = reply.session.or(renewed);
-                let mut response = self.answered(&head, asked, (&message, reply.payload), ending).await;
+                let mut response = self.answered(&head, asked, (&message, reply.payload), ending);
                 for text in warnings {
                     // As Kubernetes has them: RFC 9110 knows no better header.
                     let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
@@ -164,7 +164,7 @@ impl Rest {
         }
     }
 
-    async fn answered(
+    fn answered(
         &self,
         head: &Head,
         asked: Asked,
