@@ -336,7 +336,7 @@ async fn eng_180_an_unknown_kind() {
     world.finish().await;
 }
 
-/// SEC-37: what cannot be a Secret is refused without showing its values anywhere.
+/// SEC-36, SEC-37: what cannot be a Secret is refused without showing its values anywhere.
 #[tokio::test]
 async fn sec_37_invalid_secrets_do_not_show_their_values() {
     let Some(mut world) = World::start("badsecret").await else { return };
