@@ -21,8 +21,8 @@ struct Installation {
     stored: BTreeMap<String, Value>,
     status: Value,
     confirmed: bool,
-    /// Whether the last pass wants a second look before anything goes.
-    awaits: bool,
+    /// Whether the last pass found everything gone.
+    is_empty: bool,
 }
 
 /// What one pass did.
@@ -54,7 +54,7 @@ impl Installation {
             stored: BTreeMap::new(),
             status: json!({}),
             confirmed: false,
-            awaits: false,
+            is_empty: false,
         }
     }
 
@@ -75,7 +75,7 @@ impl Installation {
         let live = self.live();
         let mut stored = self.stored.clone();
         let mut done = Done::default();
-        let (conclusion, status, awaits) = with_request(&self.world, &self.set, |request| {
+        let (conclusion, status, is_empty) = with_request(&self.world, &self.set, |request| {
             let generated = match generate(request, &self.world) {
                 Ok(generated) => Ok(generated),
                 Err(Stop::Failed(failure)) => Err(failure),
@@ -144,11 +144,11 @@ impl Installation {
                 done.status_written = true;
                 status = merge_patch::apply(status, &patch["status"]);
             }
-            (conclusion, status, plan.awaits_confirmation())
+            (conclusion, status, plan.is_suddenly_empty())
         });
         self.stored = stored;
         self.status = status;
-        self.awaits = awaits;
+        self.is_empty = is_empty;
         (done, conclusion)
     }
 
@@ -366,10 +366,28 @@ fn inv_8_another_problem_does_not_count_as_a_first_look() {
     let mut installation = Installation::new(World::default().with_given("c", json!([{"n": "a"}])), plugged);
     installation.pass();
     assert_eq!(installation.condition(ERROR).1, "ApplicationSetInvalidDeletionConfig");
-    assert!(!installation.awaits, "an Application is generated");
+    assert!(!installation.is_empty, "an Application is generated");
     installation.world = World::default().with_given("c", json!([]));
     let (done, _) = installation.pass();
-    assert!(done.deleted.is_empty() && installation.awaits, "{done:?}");
+    assert!(done.deleted.is_empty() && installation.is_empty, "{done:?}");
+}
+
+/// INV-5: an Application that is on its way out, for however long, is no reason to ask once more.
+#[test]
+fn inv_8_what_is_going_needs_no_further_look() {
+    let mut plugged = spec(&[]);
+    plugged["generators"] = json!([{"plugin": {"configMapRef": {"name": "c"}}}]);
+    let mut installation = Installation::new(World::default().with_given("c", json!([{"n": "a"}])), plugged);
+    installation.pass();
+    installation.world = World::default().with_given("c", json!([]));
+    installation.pass();
+    assert!(installation.is_empty);
+    installation.stored.get_mut("a").unwrap()["metadata"]["deletionTimestamp"] =
+        json!("2026-05-04T07:30:00Z");
+    let (_, conclusion) = installation.pass();
+    assert!(!installation.is_empty);
+    assert_ne!(conclusion.requeue, Requeue::After(CONFIRM_AFTER));
+    assert_eq!(installation.condition(ERROR).0, "False");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use tiphys_generation::{Inputs, Remembered};
 use tokio::time::Instant;
 
 use super::record::{SetContext, WriteError};
-use super::store::SetMemory;
+use super::store::{Emptiness, SetMemory};
 use super::{Sets, Wish, carry_out, live, lost};
 use crate::world::World;
 
@@ -142,9 +142,8 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
             .shared
             .interpreters
             .runner(&format!("set {}", cx.key), world.settings.controller().jq_timeout),
-        // The same answer, looked at twice, is one witness.
-        emptiness_is_confirmed: asks
-            && remembered(cx, |memory| is_confirmed(memory, sets.shared.clock.now())).unwrap_or_default(),
+        emptiness_is_confirmed: remembered(cx, |memory| is_confirmed(memory, asks, sets.shared.clock.now()))
+            .unwrap_or_default(),
         now: sets.shared.clock.now(),
         inputs,
     };
@@ -167,11 +166,10 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
     };
     remembered(cx, |memory| {
         memory.answers = pass.inputs.ledger.outside();
-        if !plan.awaits_confirmation() {
-            memory.empty_since = None;
-        } else if memory.empty_since.is_none() {
-            memory.empty_since = Some(pass.now);
-        }
+        memory.emptiness = plan.is_suddenly_empty().then(|| Emptiness {
+            since: memory.emptiness.as_ref().map_or(pass.now, |known| known.since),
+            is_confirmed: pass.emptiness_is_confirmed,
+        });
     });
     write(cx, &pass, plan, deliveries, settings.concurrent_application_updates).await
 }
@@ -278,9 +276,11 @@ async fn conclude(
     cx.sets.shared.compute.run(work).await
 }
 
-/// Whether a set that generates nothing any more has been so for long enough.
-fn is_confirmed(memory: &SetMemory, now: Timestamp) -> bool {
-    memory.empty_since.is_some_and(|since| now.duration_since(since).unsigned_abs() >= CONFIRM_AFTER)
+/// Whether a set that generates nothing any more has been so for long enough, and was so when its generators were asked
+/// again: the same answer, looked at twice, is one witness.
+fn is_confirmed(memory: &SetMemory, asks: bool, now: Timestamp) -> bool {
+    let is_long = |since: Timestamp| now.duration_since(since).unsigned_abs() >= CONFIRM_AFTER;
+    memory.emptiness.as_ref().is_some_and(|known| known.is_confirmed || (asks && is_long(known.since)))
 }
 
 pub(super) fn has_jq(set: &ApplicationSet) -> bool {

@@ -32,8 +32,8 @@ pub(super) struct SetMemory {
     pub(super) failures: u32,
     /// Looks that met somebody else's writes, one after another.
     pub(super) conflicts: u32,
-    /// Since when the generators find nothing where there was something (INV-8).
-    pub(super) empty_since: Option<Timestamp>,
+    /// The generators find nothing where there was something.
+    pub(super) emptiness: Option<Emptiness>,
     /// Applications that were answered to exist and that the watch has not shown yet.
     pub(super) unseen: BTreeSet<SmolStr>,
     /// Unique ids of Applications whose deletion was accepted, with its time: a late watch shows them as they were.
@@ -50,6 +50,14 @@ pub(super) struct SetMemory {
     pub(super) deliveries: u64,
     /// What metrics say of it.
     pub(super) shown: Shown,
+}
+
+/// What is known of generators that find nothing where there was something (INV-8).
+pub(super) struct Emptiness {
+    /// Since when.
+    pub(super) since: Timestamp,
+    /// Whether they were asked twice. It stays so while they find nothing: an ordered removal takes many looks.
+    pub(super) is_confirmed: bool,
 }
 
 /// What metrics say of a set.
