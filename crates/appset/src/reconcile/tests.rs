@@ -334,13 +334,18 @@ fn inv_8_a_failed_generation_changes_nothing() {
     }
 }
 
+/// A set that is generated from what a plugin says.
+fn plugged() -> Value {
+    let mut plugged = spec(&[]);
+    plugged["generators"] = json!([{"plugin": {"configMapRef": {"name": "c"}}}]);
+    plugged
+}
+
 /// INV-8, F24: an outside that suddenly knows nothing is asked twice before anything goes.
 #[test]
 fn inv_8_sudden_emptiness_from_outside_is_confirmed() {
-    let mut plugged = spec(&[]);
-    plugged["generators"] = json!([{"plugin": {"configMapRef": {"name": "c"}}}]);
     let world = World::default().with_given("c", json!([{"n": "a"}]));
-    let mut installation = Installation::new(world, plugged);
+    let mut installation = Installation::new(world, plugged());
     installation.pass();
     installation.world = World::default().with_given("c", json!([]));
     let (done, conclusion) = installation.pass();
@@ -360,8 +365,8 @@ fn inv_8_sudden_emptiness_from_outside_is_confirmed() {
 /// generated any more.
 #[test]
 fn inv_8_another_problem_does_not_count_as_a_first_look() {
-    let mut plugged = spec(&[]);
-    plugged["generators"] = json!([{"plugin": {"configMapRef": {"name": "c"}, "requeueAfterSeconds": 60}}]);
+    let mut plugged = plugged();
+    plugged["generators"][0]["plugin"]["requeueAfterSeconds"] = json!(60);
     plugged["strategy"] = json!({"deletionOrder": "Reverse"});
     let mut installation = Installation::new(World::default().with_given("c", json!([{"n": "a"}])), plugged);
     installation.pass();
@@ -375,9 +380,8 @@ fn inv_8_another_problem_does_not_count_as_a_first_look() {
 /// INV-5: an Application that is on its way out, for however long, is no reason to ask once more.
 #[test]
 fn inv_8_what_is_going_needs_no_further_look() {
-    let mut plugged = spec(&[]);
-    plugged["generators"] = json!([{"plugin": {"configMapRef": {"name": "c"}}}]);
-    let mut installation = Installation::new(World::default().with_given("c", json!([{"n": "a"}])), plugged);
+    let mut installation =
+        Installation::new(World::default().with_given("c", json!([{"n": "a"}])), plugged());
     installation.pass();
     installation.world = World::default().with_given("c", json!([]));
     installation.pass();

@@ -13,14 +13,14 @@ use tiphys_appset::compare::ignore_rules;
 use tiphys_appset::deletion;
 use tiphys_appset::generate::{Failure, Generated, Request, Stop, generate};
 use tiphys_appset::live::LiveApplication;
-use tiphys_appset::reconcile::{self, CONFIRM_AFTER, Conclusion, Outcomes, PassFacts, Plan, Requeue};
+use tiphys_appset::reconcile::{self, Conclusion, Outcomes, PassFacts, Plan, Requeue};
 use tiphys_appset::status;
 use tiphys_engine::scripts::Runner;
 use tiphys_generation::{Inputs, Remembered};
 use tokio::time::Instant;
 
 use super::record::{SetContext, WriteError};
-use super::store::{Emptiness, SetMemory};
+use super::store::SetMemory;
 use super::{Sets, Wish, carry_out, live, lost};
 use crate::world::World;
 
@@ -142,8 +142,10 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
             .shared
             .interpreters
             .runner(&format!("set {}", cx.key), world.settings.controller().jq_timeout),
-        emptiness_is_confirmed: remembered(cx, |memory| is_confirmed(memory, asks, sets.shared.clock.now()))
-            .unwrap_or_default(),
+        emptiness_is_confirmed: remembered(cx, |memory| {
+            memory.is_confirmed_empty(asks, sets.shared.clock.now())
+        })
+        .unwrap_or_default(),
         now: sets.shared.clock.now(),
         inputs,
     };
@@ -166,10 +168,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
     };
     remembered(cx, |memory| {
         memory.answers = pass.inputs.ledger.outside();
-        memory.emptiness = plan.is_suddenly_empty().then(|| Emptiness {
-            since: memory.emptiness.as_ref().map_or(pass.now, |known| known.since),
-            is_confirmed: pass.emptiness_is_confirmed,
-        });
+        memory.note_emptiness(plan.is_suddenly_empty(), pass.emptiness_is_confirmed, pass.now);
     });
     write(cx, &pass, plan, deliveries, settings.concurrent_application_updates).await
 }
@@ -274,13 +273,6 @@ async fn conclude(
     let (pass, stored) = (Arc::clone(pass), cx.stored());
     let work = move || pass.with_facts(|facts| reconcile::conclude(facts, &plan, &outcomes, &stored));
     cx.sets.shared.compute.run(work).await
-}
-
-/// Whether a set that generates nothing any more has been so for long enough, and was so when its generators were asked
-/// again: the same answer, looked at twice, is one witness.
-fn is_confirmed(memory: &SetMemory, asks: bool, now: Timestamp) -> bool {
-    let is_long = |since: Timestamp| now.duration_since(since).unsigned_abs() >= CONFIRM_AFTER;
-    memory.emptiness.as_ref().is_some_and(|known| known.is_confirmed || (asks && is_long(known.since)))
 }
 
 pub(super) fn has_jq(set: &ApplicationSet) -> bool {

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use smol_str::SmolStr;
 use tiphys_api::ApplicationSet;
 use tiphys_api::names::annotation;
+use tiphys_appset::reconcile::CONFIRM_AFTER;
 use tiphys_generation::Remembered;
 use tiphys_object::{Object, is_news};
 use tokio::time::Instant;
@@ -177,6 +178,19 @@ impl SetStore {
 }
 
 impl SetMemory {
+    /// Whether generators that find nothing have done so for long enough, and did when they were asked again: the same
+    /// answer, looked at twice, is one witness (INV-8).
+    pub(super) fn is_confirmed_empty(&self, asks: bool, now: Timestamp) -> bool {
+        let is_long = |since: Timestamp| now.duration_since(since).unsigned_abs() >= CONFIRM_AFTER;
+        self.emptiness.as_ref().is_some_and(|known| known.is_confirmed || (asks && is_long(known.since)))
+    }
+
+    /// Remembers whether a look found nothing where there was something.
+    pub(super) fn note_emptiness(&mut self, is_empty: bool, is_confirmed: bool, now: Timestamp) {
+        let since = self.emptiness.as_ref().map_or(now, |known| known.since);
+        self.emptiness = is_empty.then_some(Emptiness { since, is_confirmed });
+    }
+
     /// Whether a look that begins now asks services again; from then on what they say counts.
     pub(super) fn begins_to_ask(&mut self, is_asked: bool, now: Instant) -> bool {
         let is_due = self.asks_at.is_some_and(|at| at <= now);
@@ -252,6 +266,25 @@ mod tests {
         assert_eq!(between(&plain, &finalizers), (true, false));
         let rolled = object(2, |v| v["status"]["applicationStatus"] = json!([{"application": "a"}]));
         assert_eq!(between(&plain, &rolled), (false, true));
+    }
+
+    /// INV-8, INV-5: two looks that ask make sure of it, and it stays sure until something is found.
+    #[test]
+    fn inv_8_emptiness_is_sure_when_it_was_asked_for_twice() {
+        let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
+        let mut memory = SetMemory::default();
+        let mut look = |is_empty: bool, asks: bool, now: i64| {
+            let is_confirmed = memory.is_confirmed_empty(asks, at(now));
+            memory.note_emptiness(is_empty, is_confirmed, at(now));
+            is_confirmed
+        };
+        assert!(!look(true, true, 0), "the first");
+        assert!(!look(true, true, 59), "too soon");
+        assert!(!look(true, false, 60), "the answer of before");
+        assert!(look(true, true, 61));
+        assert!(look(true, false, 62), "an ordered removal takes many looks");
+        look(false, true, 63);
+        assert!(!look(true, true, 200), "something was found meanwhile");
     }
 
     #[tokio::test(start_paused = true)]

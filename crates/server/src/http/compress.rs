@@ -83,14 +83,14 @@ pub(crate) fn pack(mut pieces: Pieces, encoding: Encoding) -> Result<Packed, Sta
 }
 
 /// Packs pieces one after the other, as they are asked for.
-struct Packing {
-    pieces: Pieces,
+struct Packing<I> {
+    pieces: I,
     /// `None` after the end, and after an error.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
-impl Packing {
-    fn of(pieces: Pieces) -> Self {
+impl<I: Iterator<Item = Result<Bytes, Status>>> Packing<I> {
+    fn of(pieces: I) -> Self {
         Self { pieces, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
     }
 
@@ -113,7 +113,7 @@ impl Packing {
     }
 }
 
-impl Iterator for Packing {
+impl<I: Iterator<Item = Result<Bytes, Status>>> Iterator for Packing<I> {
     type Item = Result<Bytes, Status>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -136,12 +136,8 @@ fn failed() -> Status {
 /// # Errors
 /// When a piece cannot be made.
 pub(crate) fn packed(pieces: impl Iterator<Item = Result<Bytes, Status>>) -> Result<Bytes, Status> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    for piece in pieces {
-        // Writing to memory does not fail.
-        encoder.write_all(&piece?).map_err(|_unwritable| failed())?;
-    }
-    encoder.finish().map(Bytes::from).map_err(|_unwritable| failed())
+    let packed = Packing::of(pieces).collect::<Result<Vec<_>, _>>()?;
+    Ok(packed.concat().into())
 }
 
 #[cfg(test)]

@@ -348,7 +348,7 @@ impl<'a> Facets<'a> {
                 (Some(_), Some(_)) => false,
             };
             if is_counted {
-                counts.add(facet.of(entry), 1);
+                counts.add(facet.of(entry));
             }
         }
     }
@@ -381,11 +381,11 @@ struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    fn add(&mut self, value: &'a str, count: usize) {
+    fn add(&mut self, value: &'a str) {
         match &mut self.run {
-            Some((last, times)) if *last == value => *times += count,
+            Some((last, times)) if *last == value => *times += 1,
             run => {
-                if let Some((last, times)) = run.replace((value, count)) {
+                if let Some((last, times)) = run.replace((value, 1)) {
                     *self.known.entry(last).or_default() += times;
                 }
             }
@@ -532,7 +532,7 @@ mod tests {
         let mut facets = Facets::default();
         let projects: Vec<String> = (0..FACET_VALUES_MAX + 5).map(|nth| format!("p-{nth}")).collect();
         for project in projects.iter().chain(&projects) {
-            facets.0[0].add(project, 1);
+            facets.0[0].add(project);
         }
         let shown = facets.shown();
         assert_eq!(shown[0]["counts"].as_array().unwrap().len(), FACET_VALUES_MAX);
