@@ -128,6 +128,11 @@ impl AppContext<'_> {
         ownership.ways().into_iter().filter(|way| *way == current || readings.has(*way)).collect()
     }
 
+    /// An operation has begun: all that it marks, it marks by the settings of this round (TRK-102).
+    pub(super) fn begin_marking(&self) {
+        self.memory.lock().marks_by = Some(self.tracking.profile());
+    }
+
     /// Sends an event about the application; never waits.
     pub(super) fn note(&self, note: &Note) {
         self.controller.note(&self.object, &self.app, note);

@@ -89,6 +89,7 @@ pub(super) async fn refresh(cx: &mut AppContext<'_>, refresh: Refresh) -> Result
     match written {
         Written::Stored | Written::Waits => {
             if let Some(compared) = compared.as_ref().filter(|_| found.starts_operation) {
+                cx.begin_marking();
                 let revisions = compared.targets.revisions.join(", ");
                 let text = format!("Initiated automated sync to '{revisions}'");
                 cx.note(&Note::normal("OperationStarted", text));

@@ -107,7 +107,7 @@ async fn start(cx: &mut AppContext<'_>, operation: &Operation, compared: Option<
     if let Err(next) = save(cx, new, first).await {
         return next;
     }
-    cx.memory.lock().marks_by = Some(cx.tracking.profile());
+    cx.begin_marking();
     if operation.sync.is_none() {
         let message = "Invalid operation request: no operation specified";
         return end(cx, OperationPhase::Error, message, Ending::default()).await;

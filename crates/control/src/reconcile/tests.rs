@@ -491,6 +491,28 @@ async fn trk_102_a_sync_to_a_newer_revision_stores_the_profile() {
     assert_eq!(profile, r#"{"method":"annotation"}"#);
 }
 
+/// TRK-102: what a sync that the controller began itself has marked is known, although nothing can be compared after it.
+#[tokio::test(start_paused = true)]
+async fn trk_102_an_automated_sync_stores_the_profile_without_a_comparison_after_it() {
+    let bench = Bench::start().await;
+    bench.create(|app| app["spec"]["syncPolicy"] = json!({"automated": {}}));
+    // The index looks for other marks as soon as there is something to mark.
+    let change_settings = async {
+        while !bench.writes.lock().iter().any(|write| write.1 == "default/configmaps") {
+            tokio::task::yield_now().await;
+        }
+        let old = bench.context.world.load_full();
+        bench.set_tracking(&[("application.resourceTrackingMethod", "label")]);
+        bench.follow_settings(&old);
+    };
+    let (_, ()) = tokio::join!(bench.round(), change_settings);
+    let stored = ask(&bench.sim, Method::GET, &format!("{APPS}/shop"), &Value::Null);
+    assert_eq!(stored["status"]["operationState"]["phase"], "Succeeded", "{stored:#}");
+    assert_eq!(stored["status"]["sync"]["status"], "OutOfSync", "nothing was compared since");
+    let profile = &stored["metadata"]["annotations"]["argocd.argoproj.io/tracking-profile"];
+    assert_eq!(profile, r#"{"method":"annotation"}"#);
+}
+
 /// CTL-141: where too many are busy already, the gate brings the application back, and no timer does.
 #[tokio::test(start_paused = true)]
 async fn ctl_141_a_full_gate_is_no_requeue() {
