@@ -1,7 +1,7 @@
 # The front door: every target sets up what it needs and says what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testbed check bench oracles fuzz fuzz-parsers simulate mutate clean
+.PHONY: help demo test testbed check bench oracles fuzz fuzz-parsers gitea simulate mutate clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ fuzz-parsers: need-cargo ## damaged charts, overlays, programs, manifests and me
 	$${CARGO_TARGET_DIR:-target}/release/examples/fuzz-sources --seconds $${FUZZ_SECONDS:-60} $(FUZZ_TARGETS)
 	cargo build --release --locked -p tiphys-plugin --example fuzz-plugins
 	$${CARGO_TARGET_DIR:-target}/release/examples/fuzz-plugins --seconds $${FUZZ_SECONDS:-60}
+
+gitea: need-cargo ## generators that ask an SCM provider, against a real Gitea, which is built first; needs Go
+	TIPHYS_TEST_GITEA=$$(hack/gitea) cargo test -p tiphys-scm --test it gitea_server -- --nocapture
 
 simulate: need-cargo ## whole installations from seeds, with faults; SEEDS=100000, SIMULATE_ARGS="--from 7 --crash-points"
 	cargo build --release --locked -p tiphys --bin tiphys

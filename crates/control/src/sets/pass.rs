@@ -20,7 +20,7 @@ use tiphys_generation::{Inputs, Remembered};
 use tokio::time::Instant;
 
 use super::record::{SetContext, WriteError};
-use super::store::SetMemory;
+use super::store::{GeneratorsId, SetMemory};
 use super::{Sets, Wish, carry_out, live, lost};
 use crate::world::World;
 
@@ -134,6 +134,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
             return Wish::Backoff;
         }
     };
+    let generators = GeneratorsId::of(&cx.set);
     let mut pass = Pass {
         set: Arc::clone(&cx.set),
         generated,
@@ -143,7 +144,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
             .interpreters
             .runner(&format!("set {}", cx.key), world.settings.controller().jq_timeout),
         emptiness_is_confirmed: remembered(cx, |memory| {
-            memory.is_confirmed_empty(asks, sets.shared.clock.now())
+            memory.is_confirmed_empty(asks, generators, sets.shared.clock.now())
         })
         .unwrap_or_default(),
         now: sets.shared.clock.now(),
@@ -168,7 +169,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
     };
     remembered(cx, |memory| {
         memory.answers = pass.inputs.ledger.outside();
-        memory.note_emptiness(plan.is_suddenly_empty(), pass.emptiness_is_confirmed, pass.now);
+        memory.note_emptiness(plan.is_suddenly_empty(), pass.emptiness_is_confirmed, generators, pass.now);
     });
     write(cx, &pass, plan, deliveries, settings.concurrent_application_updates).await
 }

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 use tiphys_api::ApplicationSet;
 use tiphys_api::names::annotation;
@@ -57,8 +58,24 @@ pub(super) struct SetMemory {
 pub(super) struct Emptiness {
     /// Since when.
     pub(super) since: Timestamp,
+    /// Which generators: others are asked for something else.
+    pub(super) of: GeneratorsId,
     /// Whether they were asked twice. It stays so while they find nothing: an ordered removal takes many looks.
     pub(super) is_confirmed: bool,
+}
+
+/// Which generators a set has: equal for equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GeneratorsId([u8; 32]);
+
+impl GeneratorsId {
+    pub(super) fn of(set: &ApplicationSet) -> Self {
+        let generators = &set.spec.generators;
+        // What was read from JSON can be written as JSON. If not, its text as it is shown tells it apart as well.
+        let bytes = serde_json::to_vec(generators)
+            .unwrap_or_else(|_unwritable| format!("{generators:?}").into_bytes());
+        Self(Sha256::digest(&bytes).into())
+    }
 }
 
 /// What metrics say of a set.
@@ -180,15 +197,23 @@ impl SetStore {
 impl SetMemory {
     /// Whether generators that find nothing have done so for long enough, and did when they were asked again: the same
     /// answer, looked at twice, is one witness (INV-8).
-    pub(super) fn is_confirmed_empty(&self, asks: bool, now: Timestamp) -> bool {
+    pub(super) fn is_confirmed_empty(&self, asks: bool, of: GeneratorsId, now: Timestamp) -> bool {
         let is_long = |since: Timestamp| now.duration_since(since).unsigned_abs() >= CONFIRM_AFTER;
-        self.emptiness.as_ref().is_some_and(|known| known.is_confirmed || (asks && is_long(known.since)))
+        let known = self.emptiness.as_ref().filter(|known| known.of == of);
+        known.is_some_and(|known| known.is_confirmed || (asks && is_long(known.since)))
     }
 
     /// Remembers whether a look found nothing where there was something.
-    pub(super) fn note_emptiness(&mut self, is_empty: bool, is_confirmed: bool, now: Timestamp) {
-        let since = self.emptiness.as_ref().map_or(now, |known| known.since);
-        self.emptiness = is_empty.then_some(Emptiness { since, is_confirmed });
+    pub(super) fn note_emptiness(
+        &mut self,
+        is_empty: bool,
+        is_confirmed: bool,
+        of: GeneratorsId,
+        now: Timestamp,
+    ) {
+        let known = self.emptiness.as_ref().filter(|known| known.of == of);
+        let since = known.map_or(now, |known| known.since);
+        self.emptiness = is_empty.then_some(Emptiness { since, of, is_confirmed });
     }
 
     /// Whether a look that begins now asks services again; from then on what they say counts.
@@ -272,12 +297,23 @@ mod tests {
     #[test]
     fn inv_8_emptiness_is_sure_when_it_was_asked_for_twice() {
         let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
+        let of = |name: &str| {
+            let generators = json!([{"scmProvider": {"gitea": {"owner": name}}}]);
+            GeneratorsId::of(
+                &serde_json::from_value(json!({"spec": {"generators": generators, "template": {}}})).unwrap(),
+            )
+        };
         let mut memory = SetMemory::default();
-        let mut look = |is_empty: bool, asks: bool, now: i64| {
-            let is_confirmed = memory.is_confirmed_empty(asks, at(now));
-            memory.note_emptiness(is_empty, is_confirmed, at(now));
+        let mut look_of = |name: &str, is_empty: bool, asks: bool, now: i64| {
+            let is_confirmed = memory.is_confirmed_empty(asks, of(name), at(now));
+            memory.note_emptiness(is_empty, is_confirmed, of(name), at(now));
             is_confirmed
         };
+        assert!(!look_of("a", true, true, 0));
+        assert!(!look_of("b", true, true, 61), "others were asked, for the first time");
+        assert!(!look_of("a", true, true, 62), "and these again for the first time");
+        assert!(!look_of("a", false, true, 63));
+        let mut look = |is_empty: bool, asks: bool, now: i64| look_of("a", is_empty, asks, 100 + now);
         assert!(!look(true, true, 0), "the first");
         assert!(!look(true, true, 59), "too soon");
         assert!(!look(true, false, 60), "the answer of before");

@@ -15,6 +15,7 @@ mod bitbucket;
 mod bitbucket_server;
 mod double;
 mod gitea;
+mod gitea_server;
 mod github;
 mod gitlab;
 mod hostile;
