@@ -93,6 +93,8 @@ pub(crate) struct Ask {
     pub(crate) body: String,
     /// A refusal with status 400 says why, which the caller wants to know.
     pub(crate) tells_why: bool,
+    /// Whether more than the head of the answer is wanted.
+    pub(crate) reads_body: bool,
 }
 
 impl Ask {
@@ -105,6 +107,7 @@ impl Ask {
             headers: Vec::new(),
             body: String::new(),
             tells_why: false,
+            reads_body: true,
         }
     }
 }
@@ -218,14 +221,29 @@ impl Site {
         Ok(vec![read])
     }
 
-    /// Whether something is there, without its content.
+    /// Whether something is there, without its content; for servers that are documented to answer HEAD.
     pub(crate) async fn has(
         &self,
         url: Url,
         doing: &'static str,
         endpoint: &'static str,
     ) -> Result<bool, ScmError> {
-        let ask = Ask { method: Method::HEAD, ..Ask::get(url, doing, endpoint) };
+        let ask = Ask { method: Method::HEAD, ..Ask::get(url.clone(), doing, endpoint) };
+        match self.ask(ask).await {
+            // Not every proxy before such a server lets it through.
+            Err(ScmError::Status { status: 405 | 501, .. }) => self.gets(url, doing, endpoint).await,
+            answer => Ok(answer?.is_found),
+        }
+    }
+
+    /// The same for servers that answer GET alone: what they send after the head is not read.
+    pub(crate) async fn gets(
+        &self,
+        url: Url,
+        doing: &'static str,
+        endpoint: &'static str,
+    ) -> Result<bool, ScmError> {
+        let ask = Ask { reads_body: false, ..Ask::get(url, doing, endpoint) };
         Ok(self.ask(ask).await?.is_found)
     }
 
@@ -276,7 +294,7 @@ impl Site {
         *told.lock() = Some((status.as_u16(), headers.clone()));
         // A part of an answer is none.
         if status.is_success() && status != StatusCode::PARTIAL_CONTENT {
-            let has_body = ask.method != Method::HEAD && status != StatusCode::NO_CONTENT;
+            let has_body = ask.reads_body && ask.method != Method::HEAD && status != StatusCode::NO_CONTENT;
             let body = if has_body { self.body(ask, response).await? } else { Value::Null };
             return Ok(Answer { is_found: true, headers, body, why: Value::Null });
         }

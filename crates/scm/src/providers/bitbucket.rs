@@ -88,7 +88,7 @@ impl Bitbucket {
         let url = self.site.url(&segments, &[("format", "meta")])?;
         let endpoint = "/repositories/{owner}/{repo}/src/{commit}/{path}";
         let doing = "looking for a path in a repository";
-        self.site.has(url, doing, endpoint).await
+        self.site.gets(url, doing, endpoint).await
     }
 
     pub(crate) async fn pull_requests(

@@ -89,7 +89,7 @@ impl Gitea {
         let url = self.site.url(&segments, &[("ref", &branch.name)])?;
         let endpoint = "/repos/{owner}/{repo}/contents/{path}";
         let doing = "looking for a path in a repository";
-        self.site.has(url, doing, endpoint).await
+        self.site.gets(url, doing, endpoint).await
     }
 
     pub(crate) async fn pull_requests(

@@ -12,8 +12,11 @@ fn repository(id: i64, name: &str) -> Value {
     })
 }
 
-/// A server whose pages are shorter than what is asked for.
+/// A server whose pages are shorter than what is asked for, and that answers no HEAD.
 fn organization(asked: &Asked) -> Reply {
+    if asked.method == "HEAD" {
+        return status(405);
+    }
     let total = |reply: Reply, total: &str| reply.with("x-total-count", total);
     match asked.target.as_str() {
         "/api/v1/orgs/acme/repos?page=1&limit=100" => {

@@ -1,5 +1,7 @@
 //! A real Gitea (ASET-58, ASET-64). `make gitea` builds one and runs this.
 
+#![expect(clippy::panic, reason = "helpers of tests, which the lints do not recognise")]
+
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -31,6 +33,8 @@ impl Gitea {
             eprintln!("skipped: TIPHYS_TEST_GITEA names no gitea program (hack/gitea builds one)");
             return None;
         };
+        // For the requests of the test itself; another test may have done it.
+        let _is_new = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let directory = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}");

@@ -87,6 +87,25 @@ async fn aset_58_projects_of_a_group_of_gitlab() {
 }
 
 #[tokio::test]
+async fn aset_57_where_nothing_answers_head_paths_are_asked_for_by_get() {
+    let server = Double::start(|asked| match (asked.method.as_str(), asked.target.as_str()) {
+        ("HEAD", _) => status(405),
+        // A content that is no JSON, and that nobody reads.
+        ("GET", "/api/v4/projects/1/repository/files/deploy%2Fa.yaml?ref=main") => {
+            Reply { body: "a: 1".to_owned(), ..ok(json!(null)) }
+        }
+        _ => group(asked),
+    })
+    .await;
+    for (path, expected) in [("deploy/a.yaml", 1), ("none", 0)] {
+        let generator = json!({"filters": [{"pathsExist": [path]}], "gitlab": {
+            "group": "acme/platform", "api": server.url, "includeArchivedRepos": true, "allBranches": true}});
+        let found = repositories(&generator, &Credentials::default()).await;
+        assert_eq!(found.unwrap().len(), expected, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn aset_64_merge_requests_of_gitlab_in_any_state() {
     let request = |iid: i64| {
         json!({
