@@ -34,7 +34,6 @@ ROWS = [
     ("address", "`%p` of a map or list has no right answer", r"[0-9a-f]{6,16}", r"c0{9,15}"),
     ("weekday", "`Weekday` and `Month` of a time are numbers without their own types", r"time\.(Weekday|Month|Duration)", r"int"),
     ("weekday-word", "a number that is no `Weekday` or `Month` is told without its type", r"%!(Weekday|Month)\(", r"\d"),
-    ("time-in-go", "a `time.Time` as Go source (`%#v`) has no fields", r"time\.Date\(|^\s*$", r"time\.Time\{\}"),
     ("constraint-shown", "of a constraint that is refused 200 characters are shown", r"improper constraint: .{200}",
      r"improper constraint: .{200}"),
     ("constraint-length", "4096 bytes of a constraint are read instead of 512, and any number of alternatives",

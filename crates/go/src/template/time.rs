@@ -142,6 +142,29 @@ impl Object for Time {
         Some(self.text().into())
     }
 
+    fn go_string(&self) -> Option<String> {
+        let civil = self.civil();
+        let month = usize::try_from(civil.month() - 1)
+            .ok()
+            .and_then(|at| layouts::MONTHS.get(at))
+            .copied()
+            .unwrap_or_default();
+        let zone = match &self.moment.zone {
+            Zone::Utc => "time.UTC".to_owned(),
+            Zone::Local => "time.Local".to_owned(),
+            other => format!("time.Location({})", layouts::quote(other.name().as_bytes())),
+        };
+        Some(format!(
+            "time.Date({}, time.{month}, {}, {}, {}, {}, {}, {zone})",
+            civil.year(),
+            civil.day(),
+            civil.hour(),
+            civil.minute(),
+            civil.second(),
+            civil.subsec_nanosecond()
+        ))
+    }
+
     fn json(&self) -> Option<Result<Value, String>> {
         let year = self.civil().year();
         Some(if (0..=9999).contains(&year) {

@@ -20,9 +20,11 @@ pub fn parse_moment(layout: &str, text: &str, zone: Option<&Zone>) -> Result<Mom
     let mut reader = Reader { rest: text, fields: Fields::default() };
     for (index, (piece, spelled)) in pieces.iter().enumerate() {
         let before = reader.rest;
-        let read = reader
-            .piece(*piece)
-            .ok_or_else(|| TimeError::Shape { rest: before.to_owned(), wanted: (*spelled).to_owned() })?;
+        let Some(read) = reader.piece(*piece) else {
+            // Of a literal text what fits is taken.
+            let rest = if matches!(piece, Piece::Literal(_)) { reader.rest } else { before };
+            return Err(TimeError::Shape { rest: rest.to_owned(), wanted: (*spelled).to_owned() });
+        };
         if let Err(out_of_range) = read {
             return Err(TimeError::Range(out_of_range));
         }

@@ -162,10 +162,16 @@ impl<'o> Printer<'o> {
                 Some(text) => self.text(value, text.as_bytes(), verb),
                 None => self.named(value, &named.value, verb, depth),
             },
-            Value::Object(object) => match self.by_method(value, verb) {
-                Some(text) => self.text(value, text.as_bytes(), verb),
-                None => self.object(value, &**object, verb, depth),
-            },
+            Value::Object(object) => {
+                let in_go = self.flags.sharp_v && !self.complaining;
+                if let Some(text) = in_go.then(|| object.go_string()).flatten() {
+                    return self.string(text.as_bytes());
+                }
+                match self.by_method(value, verb) {
+                    Some(text) => self.text(value, text.as_bytes(), verb),
+                    None => self.object(value, &**object, verb, depth),
+                }
+            }
         }
     }
 

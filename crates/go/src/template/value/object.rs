@@ -40,6 +40,11 @@ pub trait Object: Debug + Any {
         None
     }
 
+    /// What `GoString` answers, which `%#v` asks for, for types that have it.
+    fn go_string(&self) -> Option<String> {
+        None
+    }
+
     /// What `Error` or `String` of a pointer to it answers, for a struct whose own type has neither. Go finds them only
     /// where it knows the address: in an action that prints a field of something behind a pointer. In a function's
     /// argument the struct is a copy, and is printed by its fields.

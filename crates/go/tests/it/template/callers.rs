@@ -225,6 +225,28 @@ fn rnd_199_time_chance_the_cluster_and_keys_come_from_the_environment() {
 }
 
 #[test]
+fn rnd_199_times_in_go_and_how_far_a_text_is_a_time() {
+    for (text, wanted) in [
+        (r#"{{ printf "%#v" now }}"#, "time.Date(1970, time.January, 2, 0, 0, 0, 0, time.UTC)"),
+        (r#"{{ printf "%#.9v" now }}"#, "time.Date"),
+        (
+            r#"{{ list (toDate "2006-01-02 -0700" "2020-02-03 +0200") | printf "%#v" }}"#,
+            "[]interface {}{time.Date(2020, time.February, 3, 0, 0, 0, 0, time.Location(\"\"))}",
+        ),
+        (
+            r#"{{ mustToDate "2006 xyz" "2020 xyw" }}"#,
+            r#"parsing time "2020 xyw" as "2006 xyz": cannot parse "w" as " xyz""#,
+        ),
+        (
+            r#"{{ mustToDate "2006x01" "2020y01" }}"#,
+            r#"parsing time "2020y01" as "2006x01": cannot parse "y01" as "x""#,
+        ),
+    ] {
+        assert!(asked(text).ends_with(wanted), "{text}: {}", asked(text));
+    }
+}
+
+#[test]
 fn rnd_199_whatever_needs_keys_fails_where_nobody_makes_them() {
     let templates = chart(&[("t", r#"{{ genCA "me" 9 }}"#)]);
     let error = execute(&templates, "t", &Value::Nil, Limits::default()).unwrap_err();
