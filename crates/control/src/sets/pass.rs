@@ -13,7 +13,7 @@ use tiphys_appset::compare::ignore_rules;
 use tiphys_appset::deletion;
 use tiphys_appset::generate::{Failure, Generated, Request, Stop, generate};
 use tiphys_appset::live::LiveApplication;
-use tiphys_appset::reconcile::{self, Conclusion, Outcomes, PassFacts, Plan, Requeue};
+use tiphys_appset::reconcile::{self, Action, Conclusion, Outcomes, PassFacts, Plan, Requeue};
 use tiphys_appset::status;
 use tiphys_engine::scripts::Runner;
 use tiphys_generation::{Inputs, Remembered};
@@ -195,6 +195,15 @@ async fn write(
             return not_kept(cx, pass.now).await;
         }
     }
+    let creates = plan.writes.iter().any(|write| matches!(write.action, Action::Create(_)));
+    if creates && !is_dry {
+        if let Err(error) = cx.confirm().await {
+            return failed(cx, &error);
+        }
+        if cx.is_behind {
+            return Wish::Now;
+        }
+    }
     let done =
         if is_dry { carry_out::Done::default() } else { carry_out::carry_out(cx, &plan, at_once).await };
     if done.is_cut {
@@ -288,7 +297,8 @@ pub(super) fn remembered<T>(cx: &SetContext<'_>, ask: impl FnOnce(&mut SetMemory
 /// Something about the set itself could not be written.
 pub(super) fn failed(cx: &SetContext<'_>, error: &WriteError) -> Wish {
     match error {
-        WriteError::Gone => Wish::Done,
+        // The watch will say so; where it does not, nothing is done by this answer alone but to ask again.
+        WriteError::Gone => Wish::After(reconcile::RETRY_AFTER),
         WriteError::Conflict | WriteError::Refused(_) => {
             tracing::warn!(set = %cx.key, %error, "the set could not be written");
             Wish::Backoff

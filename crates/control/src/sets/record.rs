@@ -78,6 +78,13 @@ impl SetContext<'_> {
         self.write(Some("status"), |cx| status_patch(&cx.stored(), wanted)).await
     }
 
+    /// Makes sure that the set is stored: what is known of it may be old, and an Application of a set that is gone would be
+    /// made only to be collected, and made again when that is seen (INV-5, F3). A change of nothing asks the API server
+    /// itself; a list or a read may come from a copy that is behind.
+    pub(super) async fn confirm(&mut self) -> Result<(), WriteError> {
+        self.write(None, |cx| Some(json!({"metadata": {"uid": cx.object.metadata().uid}}))).await
+    }
+
     /// Adds the finalizer that makes deletions ordered.
     pub(super) async fn add_finalizer(&mut self) -> Result<(), WriteError> {
         self.write(None, |cx| {

@@ -15,6 +15,8 @@ use super::world::World;
 const BOUND: Duration = Duration::from_mins(45);
 /// Time after which everything was listed again (ENG-10).
 const RESYNC: Duration = Duration::from_mins(70);
+/// Writes until then: what events that were lost hide may be wrong until then, and is no reason to be busy.
+const RESYNC_WRITES_MAX: u64 = 2_000;
 /// Time without a write that counts as rest.
 const REST: Duration = Duration::from_mins(12);
 /// Time without a write that is demanded after that.
@@ -23,7 +25,14 @@ const SILENCE: Duration = Duration::from_mins(20);
 /// Waits until nothing is written any more; whether it comes to that in time.
 pub(super) async fn rest(world: &mut World) -> bool {
     if world.needs_resync {
+        let before = world.wires.observer.lock().writes;
         world.pass(RESYNC).await;
+        let now = world.wires.now();
+        let mut observer = world.wires.observer.lock();
+        if observer.writes.saturating_sub(before) > RESYNC_WRITES_MAX {
+            let text = format!("a storm of writes, the last one: {}", observer.last_write_text());
+            observer.broken(now, "INV-5", text);
+        }
     }
     let begun = world.wires.now();
     loop {
