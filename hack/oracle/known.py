@@ -30,6 +30,8 @@ ROWS = [
     ("capacity", "`slice` beyond the end of a list from JSON reaches into the room that Go's reader left behind it, and an error tells "
      "how large it is", r"", r"slice index out of bounds|out of range \[:16\] with capacity"),
     ("regexp-bytes", "an expression of bytes that are no UTF-8 is read with U+FFFD", r"error parsing regexp: invalid UTF-8", r""),
+    ("bytes-shown", "a version, a constraint or a layout of bytes that are no UTF-8 is read with U+FFFD, and told so in errors",
+     r"\\x[89a-f][0-9a-f]", "\ufffd|" + r"\\xef\\xbf\\xbd"),
     ("limits", "what is too much is refused by our limits, in their words", r"", r"more than \d+|is too long"),
     ("address", "`%p` of a map or list has no right answer", r"[0-9a-f]{6,16}", r"c0{9,15}"),
     ("weekday", "`Weekday` and `Month` of a time are numbers without their own types", r"time\.(Weekday|Month|Duration)", r"int"),

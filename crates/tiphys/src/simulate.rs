@@ -297,7 +297,12 @@ pub fn seeds(from: u64, count: u64, twice: bool) -> Totals {
     all(from, count, &Plan { verbose: false, with_sets: false, kind })
 }
 
-/// The same for every write before and after which the controller of a seed can die (F1, F2). For tests.
+/// The same with an `ApplicationSet` in two of five seeds. For tests.
+pub fn seeds_with_sets(from: u64, count: u64) -> Totals {
+    all(from, count, &Plan { verbose: false, with_sets: true, kind: PlanKind::Once })
+}
+
+/// Runs a seed for every write before and after which the controller of a seed can die (F1, F2). For tests.
 pub fn crash_points(from: u64, count: u64) -> Totals {
     all(
         from,
