@@ -11,6 +11,7 @@ use tiphys_api::codes::SetReason;
 use tiphys_api::names::annotation;
 use tiphys_appset::compare::ignore_rules;
 use tiphys_appset::deletion;
+use tiphys_appset::events;
 use tiphys_appset::generate::{Failure, Generated, Request, Stop, generate};
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::reconcile::{self, Action, Conclusion, Outcomes, PassFacts, Plan, Requeue};
@@ -326,8 +327,8 @@ fn tell(cx: &SetContext<'_>, conclusion: &Conclusion) {
     let is_news = |event: &&tiphys_appset::events::Event| {
         !event.is_warning || !told.contains(&(event.reason.clone(), event.message.clone()))
     };
-    for event in conclusion.events.iter().filter(is_news) {
-        cx.sets.note(&cx.object, event);
+    for event in events::told(conclusion.events.iter().filter(is_news)) {
+        cx.sets.note(&cx.object, &event);
     }
 }
 
