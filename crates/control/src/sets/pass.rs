@@ -324,7 +324,7 @@ fn tell(cx: &SetContext<'_>, conclusion: &Conclusion) {
         .map(|event| (event.reason.clone(), event.message.clone()))
         .collect();
     let told = remembered(cx, |memory| std::mem::replace(&mut memory.told, warnings)).unwrap_or_default();
-    let is_news = |event: &&tiphys_appset::events::Event| {
+    let is_news = |event: &&events::Event| {
         !event.is_warning || !told.contains(&(event.reason.clone(), event.message.clone()))
     };
     for event in events::told(conclusion.events.iter().filter(is_news)) {
