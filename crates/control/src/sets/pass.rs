@@ -327,8 +327,13 @@ fn tell(cx: &SetContext<'_>, conclusion: &Conclusion) {
     let is_news = |event: &&events::Event| {
         !event.is_warning || !told.contains(&(event.reason.clone(), event.message.clone()))
     };
-    for event in events::told(conclusion.events.iter().filter(is_news)) {
-        cx.sets.note(&cx.object, &event);
+    let news: Vec<&events::Event> = conclusion.events.iter().filter(is_news).collect();
+    let shown = events::told(news.iter().copied());
+    for event in &shown {
+        cx.sets.note(&cx.object, event);
+    }
+    for event in news.into_iter().filter(|event| !shown.contains(event)) {
+        tracing::info!(set = %cx.key, reason = event.reason, message = event.message, "event that is only counted");
     }
 }
 
