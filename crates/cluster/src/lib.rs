@@ -36,7 +36,10 @@ pub use kinds::{
     ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover, server_version,
 };
 pub use logs::{LogLines, LogQuery};
-pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, next_of_first_list, watch_objects};
+pub use objects::{
+    ObjectEvent, ObjectQuery, Received, SecretHead, Unreadable, next_of_first_list, secrets_since,
+    watch_objects,
+};
 pub use observer::{Asked, Observer};
 pub use watch::Jitter;
 pub use write::{

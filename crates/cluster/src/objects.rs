@@ -10,7 +10,7 @@ use tiphys_object::{Object, ResourceKey};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Connection, encode};
+use crate::connection::{Call, Connection, encode};
 use crate::error::ApiError;
 use crate::kinds::ApiResource;
 use crate::watch::parse::{Head, stored_object};
@@ -18,6 +18,8 @@ use crate::watch::{Form, Jitter, Sink, Source, Verdict, Witness, follow};
 
 /// Objects per page of a list.
 const PAGE_OBJECTS: u32 = 500;
+/// Time for a list of Secrets.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Age after which everything is listed again.
 const RESYNC: Duration = Duration::from_hours(1);
 /// A list that loses fewer objects is believed at once.
@@ -119,6 +121,71 @@ pub async fn next_of_first_list(
         Some(event) => Ok(Some(event)),
         None => Err("the watch ended".to_owned()),
     }
+}
+
+/// What tells one cluster Secret from another, without what is secret about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+pub struct SecretHead {
+    /// Name and labels.
+    pub metadata: SecretMetadata,
+    /// The server, in base64 as it is sent.
+    pub data: SecretServer,
+}
+
+/// Name and labels of a Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+pub struct SecretMetadata {
+    /// Name.
+    pub name: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The server of a cluster Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+pub struct SecretServer {
+    /// In base64.
+    pub server: String,
+}
+
+impl SecretServer {
+    /// The server; empty where it cannot be read.
+    pub fn server(&self) -> String {
+        use base64::Engine as _;
+        let decoded = base64::engine::general_purpose::STANDARD.decode(&self.server).unwrap_or_default();
+        String::from_utf8(decoded).unwrap_or_default()
+    }
+}
+
+/// Secrets of a namespace with a label, as they were at a version or later: a list that does not say how new it has to be may
+/// come from a copy that is behind (F3). Where the server cannot say (the version is of another store), the newest it has.
+///
+/// # Errors
+/// When they cannot be listed.
+pub async fn secrets_since(
+    connection: &Connection,
+    namespace: &str,
+    label_selector: &str,
+    version: u64,
+) -> Result<Vec<SecretHead>, ApiError> {
+    #[derive(serde::Deserialize)]
+    struct List {
+        #[serde(default)]
+        items: Vec<SecretHead>,
+    }
+    let path = format!("/api/v1/namespaces/{namespace}/secrets?labelSelector={}", encode(label_selector));
+    let since = format!("{path}&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
+    let asked = connection.call(&Call::get("list", since, LIST_TIMEOUT)).await;
+    let answer = match asked {
+        Err(error) if error.code() == 504 => connection.call(&Call::get("list", path, LIST_TIMEOUT)).await?,
+        other => other?,
+    };
+    let list: List =
+        serde_json::from_slice(&answer.bytes).map_err(|error| ApiError::malformed("list", &error))?;
+    Ok(list.items)
 }
 
 /// Follows the objects of a query until cancelled. When `events` is full the watch stalls, which is the

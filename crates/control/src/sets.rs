@@ -19,6 +19,7 @@ mod pass;
 mod preview;
 mod record;
 mod store;
+mod witness;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

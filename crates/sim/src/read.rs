@@ -71,8 +71,8 @@ pub(crate) fn list(
     let filter = Filter::parse(&request.query, resource)?;
     let mut page = Page::parse(state, &request.query)?;
     if request.fault.writes_behind > 0 && page.is_current {
-        page.version = behind_version(state, request.fault.writes_behind);
-        page.is_current = false;
+        page.version = behind_version(state, request.fault.writes_behind).max(page.oldest);
+        page.is_current = page.version == state.store.version();
     }
     if request.fault.is_expired && page.start.is_some() {
         return Err(page.expired());
@@ -140,6 +140,8 @@ struct Page {
     start: Option<String>,
     version: u64,
     is_current: bool,
+    /// The version that the answer must not be older than, also where it comes from a copy that is behind.
+    oldest: u64,
 }
 
 impl Page {
@@ -164,7 +166,13 @@ impl Page {
             let (version, start) = read_token(given).map_err(|why| {
                 Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
             })?;
-            return Ok(Self { limit, start: Some(start), version, is_current: version == current });
+            return Ok(Self {
+                limit,
+                start: Some(start),
+                version,
+                is_current: version == current,
+                oldest: 0,
+            });
         }
         let asked = version_of(text)
             .map_err(|status| Status::bad_request(format!("invalid resource version: {}", status.message)))?;
@@ -175,7 +183,8 @@ impl Page {
         let limit = limit.filter(|_| text != "0");
         let is_exact = rule == "Exact" || (rule.is_empty() && limit.is_some() && asked > 0);
         let version = if is_exact { asked } else { current };
-        Ok(Self { limit, start: None, version, is_current: version == current })
+        let oldest = if rule == "NotOlderThan" { asked } else { 0 };
+        Ok(Self { limit, start: None, version, is_current: version == current, oldest })
     }
 
     /// The objects as of an earlier version; `None` when the present ones are meant.

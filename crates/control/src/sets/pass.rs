@@ -22,11 +22,13 @@ use tokio::time::Instant;
 
 use super::record::{SetContext, WriteError};
 use super::store::{GeneratorsId, SetMemory};
-use super::{Sets, Wish, carry_out, live, lost};
+use super::{Sets, Wish, carry_out, live, lost, witness};
 use crate::world::World;
 
 /// Shortest time until a set is looked at again without a reason.
 const SHORTEST: Duration = Duration::from_secs(1);
+/// Time until clusters are looked for again that the watch does not show yet; when it does, that is a look, too.
+const CLUSTERS_AGAIN: Duration = Duration::from_secs(30);
 /// Looks that meet somebody else's writes before that is told.
 const CONFLICTS_MAX: u32 = 5;
 
@@ -55,6 +57,8 @@ pub(super) fn inputs(
 /// What a look is decided from, once everything is known.
 struct Pass {
     inputs: Arc<Inputs>,
+    /// Settings, projects and clusters as they were when the look began.
+    world: Arc<World>,
     /// The set as it is stored now: its finalizer may have been added meanwhile.
     set: Arc<ApplicationSet>,
     generated: Result<Generated, Failure>,
@@ -137,6 +141,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
     };
     let generators = GeneratorsId::of(&cx.set);
     let mut pass = Pass {
+        world: Arc::clone(world),
         set: Arc::clone(&cx.set),
         generated,
         live,
@@ -203,6 +208,19 @@ async fn write(
         }
         if cx.is_behind {
             return Wish::Now;
+        }
+    }
+    if !plan.removals.is_empty() && !is_dry && super::reads_clusters(&pass.set) {
+        match witness::knows_clusters(cx, &pass.world, &pass.live, &plan).await {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::warn!(set = %cx.key, "there are clusters that are not known yet; nothing is removed");
+                return Wish::After(CLUSTERS_AGAIN);
+            }
+            Err(error) => {
+                tracing::warn!(set = %cx.key, error, "whether all clusters are known cannot be asked; nothing is removed");
+                return Wish::Backoff;
+            }
         }
     }
     let done =

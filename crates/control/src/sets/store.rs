@@ -36,6 +36,8 @@ pub(super) struct SetMemory {
     pub(super) conflicts: u32,
     /// The generators find nothing where there was something.
     pub(super) emptiness: Option<Emptiness>,
+    /// Since when there are cluster Secrets that the watch does not show.
+    pub(super) clusters_unseen_since: Option<Instant>,
     /// Applications that were answered to exist and that the watch has not shown yet.
     pub(super) unseen: BTreeSet<SmolStr>,
     /// Unique ids of Applications whose deletion was accepted, with its time: a late watch shows them as they were.

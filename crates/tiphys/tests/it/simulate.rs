@@ -131,6 +131,12 @@ fn inv_5_a_set_that_is_gone_makes_no_applications() {
 }
 
 #[test]
+fn inv_8_clusters_that_an_old_list_does_not_show_are_not_gone() {
+    // The controller died in this seed, and the first list of Secrets of its successor was from before the clusters.
+    assert_eq!(seeds_with_sets(10_001, 1).failed, 0);
+}
+
+#[test]
 fn trk_102_an_automated_sync_remembers_by_what_it_marked() {
     // A kind could not be listed when the sync of this seed was over, and the method changed back later.
     assert_eq!(seeds_with_sets(14_905, 1).failed, 0);
