@@ -53,15 +53,12 @@ fn unseen(known: &Clusters, found: &[SecretHead]) -> bool {
     let unread: BTreeSet<&str> = known.unread().iter().map(|unread| unread.secret_name.as_str()).collect();
     found.iter().any(|secret| {
         let labels = secret.metadata.labels.iter().filter(|(key, _)| *key != SECRET_TYPE_LABEL);
-        match read.get(secret.metadata.name.as_str()) {
-            Some(known) => !known.iter().eq(labels),
-            None => {
-                let server = secret.data.server();
-                // Where the local cluster is switched off, its Secret is there and no cluster.
-                let is_off = server.trim_end_matches('/') == IN_CLUSTER_SERVER;
-                !is_off && !unread.contains(secret.metadata.name.as_str())
-            }
+        if let Some(known) = read.get(secret.metadata.name.as_str()) {
+            return !known.iter().eq(labels);
         }
+        // Where the local cluster is switched off, its Secret is there and no cluster.
+        let is_off = secret.data.server().trim_end_matches('/') == IN_CLUSTER_SERVER;
+        !is_off && !unread.contains(secret.metadata.name.as_str())
     })
 }
 
