@@ -37,8 +37,7 @@ pub use kinds::{
 };
 pub use logs::{LogLines, LogQuery};
 pub use objects::{
-    ObjectEvent, ObjectQuery, Received, SecretHead, Unreadable, next_of_first_list, secrets_since,
-    watch_objects,
+    ObjectEvent, ObjectQuery, Received, Unreadable, list_since, next_of_first_list, watch_objects,
 };
 pub use observer::{Asked, Observer};
 pub use watch::Jitter;

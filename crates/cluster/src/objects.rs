@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use smol_str::SmolStr;
 use tiphys_object::{Object, ResourceKey};
 use tokio::sync::{Semaphore, mpsc};
@@ -13,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::{Call, Connection, encode};
 use crate::error::ApiError;
 use crate::kinds::ApiResource;
-use crate::watch::parse::{Head, stored_object};
+use crate::watch::parse::{Head, Page, stored_object};
 use crate::watch::{Form, Jitter, Sink, Source, Verdict, Witness, follow};
 
 /// Objects per page of a list.
 const PAGE_OBJECTS: u32 = 500;
-/// Time for a list of Secrets.
+/// Time for a list that is asked for at once.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Age after which everything is listed again.
 const RESYNC: Duration = Duration::from_hours(1);
@@ -123,69 +124,44 @@ pub async fn next_of_first_list(
     }
 }
 
-/// What tells one cluster Secret from another, without what is secret about it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(default)]
-pub struct SecretHead {
-    /// Name and labels.
-    pub metadata: SecretMetadata,
-    /// The server, in base64 as it is sent.
-    pub data: SecretServer,
-}
-
-/// Name and labels of a Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(default)]
-pub struct SecretMetadata {
-    /// Name.
-    pub name: String,
-    /// Labels.
-    pub labels: BTreeMap<String, String>,
-}
-
-/// The server of a cluster Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(default)]
-pub struct SecretServer {
-    /// In base64.
-    pub server: String,
-}
-
-impl SecretServer {
-    /// The server; empty where it cannot be read.
-    pub fn server(&self) -> String {
-        use base64::Engine as _;
-        let decoded = base64::engine::general_purpose::STANDARD.decode(&self.server).unwrap_or_default();
-        String::from_utf8(decoded).unwrap_or_default()
-    }
-}
-
-/// Secrets of a namespace with a label, as they were at a version or later: a list that does not say how new it has to be may
-/// come from a copy that is behind (F3). Where the server cannot say (the version is of another store), the newest it has.
+/// The objects of a collection with a label, as they are at a version or later: a list that does not say how new it has to
+/// be may come from a copy that is behind (F3). Without a version, and where the server does not know this one (it is of
+/// another store), the newest that it has. `read` gets the name and the JSON of each.
 ///
 /// # Errors
-/// When they cannot be listed.
-pub async fn secrets_since(
+/// When they are not all known.
+pub async fn list_since<T>(
     connection: &Connection,
-    namespace: &str,
+    path: &str,
     label_selector: &str,
-    version: u64,
-) -> Result<Vec<SecretHead>, ApiError> {
-    #[derive(serde::Deserialize)]
-    struct List {
-        #[serde(default)]
-        items: Vec<SecretHead>,
-    }
-    let path = format!("/api/v1/namespaces/{namespace}/secrets?labelSelector={}", encode(label_selector));
-    let since = format!("{path}&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
-    let asked = connection.call(&Call::get("list", since, LIST_TIMEOUT)).await;
-    let answer = match asked {
-        Err(error) if error.code() == 504 => connection.call(&Call::get("list", path, LIST_TIMEOUT)).await?,
-        other => other?,
+    version: Option<u64>,
+    read: impl Fn(&str, &[u8]) -> T,
+) -> Result<Vec<T>, ApiError> {
+    let newest = format!("{path}?labelSelector={}", encode(label_selector));
+    let ask = |target: String| async { connection.call(&Call::get("list", target, LIST_TIMEOUT)).await };
+    let asked = match version {
+        Some(version) => {
+            let since = format!("{newest}&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
+            match ask(since).await {
+                Err(error) if error.code() == 504 => ask(newest).await,
+                other => other,
+            }
+        }
+        None => ask(newest).await,
     };
-    let list: List =
+    let answer = asked?;
+    let page: Page<'_> =
         serde_json::from_slice(&answer.bytes).map_err(|error| ApiError::malformed("list", &error))?;
-    Ok(list.items)
+    if page.metadata.continue_token.is_some_and(|token| !token.is_empty()) {
+        return Err(ApiError::Malformed { what: "list", reason: "it is only a part of the list".to_owned() });
+    }
+    let read_one = |item: &RawValue| {
+        let text = item.get().as_bytes();
+        let head: Head<'_> = serde_json::from_slice(text)
+            .map_err(|error| ApiError::malformed("read a listed object", &error))?;
+        Ok(read(head.metadata.name.as_str(), text))
+    };
+    page.items.into_iter().map(read_one).collect()
 }
 
 /// Follows the objects of a query until cancelled. When `events` is full the watch stalls, which is the
@@ -405,5 +381,39 @@ mod tests {
             "{seen:?}"
         );
         assert_eq!(seen[1], "good is good");
+    }
+
+    /// INV-1, F3: what is asked for is no older than a version, and an answer that is no whole list is none.
+    #[tokio::test]
+    async fn inv_1_a_part_of_a_list_is_no_list() {
+        let list = async |version: Option<u64>, answer: fn(&str) -> Reply| {
+            let fake = Fake::start(move |request, _| answer(request)).await;
+            let name = |name: &str, _: &[u8]| name.to_owned();
+            (list_since(&fake.connection, "/x", "a=b", version, name).await, fake.requests())
+        };
+        let newest = "GET /x?labelSelector=a%3Db";
+        let since = format!("{newest}&resourceVersion=7&resourceVersionMatch=NotOlderThan");
+        let (found, asked) =
+            list(Some(7), |_| Reply::json(r#"{"items": [{"metadata": {"name": "n"}}]}"#)).await;
+        assert_eq!((found.unwrap(), asked), (vec!["n".to_owned()], vec![since.clone()]));
+        let too_large = |request: &str| {
+            if request.contains("NotOlderThan") {
+                Reply::refused(504, "Timeout")
+            } else {
+                Reply::json(r#"{"items": null}"#)
+            }
+        };
+        let (found, asked) = list(Some(7), too_large).await;
+        assert_eq!((found.unwrap().len(), asked), (0, vec![since, newest.to_owned()]));
+        let (found, asked) = list(None, too_large).await;
+        assert_eq!((found.unwrap().len(), asked), (0, vec![newest.to_owned()]));
+        let none: [fn(&str) -> Reply; 3] = [
+            |_| Reply::json("{}"),
+            |_| Reply::json(r#"{"metadata": {"continue": "c"}, "items": []}"#),
+            |_| Reply::refused(403, "Forbidden"),
+        ];
+        for answer in none {
+            assert!(list(None, answer).await.0.is_err());
+        }
     }
 }

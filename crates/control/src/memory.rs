@@ -2,10 +2,12 @@
 //! compares once more and arrives at the same place.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 use tiphys_api::application::{ApplicationSource, HealthStatus, ResourceResult};
@@ -123,6 +125,13 @@ pub(crate) struct Targets {
     pub(crate) renderings: Vec<Arc<Held>>,
 }
 
+/// Tells values apart that were read from JSON: equal for equal ones.
+pub(crate) fn identity_of<T: Serialize + Debug + ?Sized>(value: &T) -> [u8; 32] {
+    // What was read from JSON can be written as JSON. If not, its text as it is shown tells it apart as well.
+    let bytes = serde_json::to_vec(value).unwrap_or_else(|_unwritable| format!("{value:?}").into_bytes());
+    Sha256::digest(&bytes).into()
+}
+
 /// Which sources: equal for equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SourcesId([u8; 32]);
@@ -130,10 +139,7 @@ pub(crate) struct SourcesId([u8; 32]);
 impl SourcesId {
     /// Of these sources.
     pub(crate) fn of(sources: &[ApplicationSource]) -> Self {
-        // What was read from JSON can be written as JSON. If not, its text as it is shown tells it apart as well.
-        let bytes =
-            serde_json::to_vec(sources).unwrap_or_else(|_unwritable| format!("{sources:?}").into_bytes());
-        Self(Sha256::digest(&bytes).into())
+        Self(identity_of(sources))
     }
 }
 

@@ -201,27 +201,8 @@ async fn write(
             return not_kept(cx, pass.now).await;
         }
     }
-    let creates = plan.writes.iter().any(|write| matches!(write.action, Action::Create(_)));
-    if creates && !is_dry {
-        if let Err(error) = cx.confirm().await {
-            return failed(cx, &error);
-        }
-        if cx.is_behind {
-            return Wish::Now;
-        }
-    }
-    if !plan.removals.is_empty() && !is_dry && super::reads_clusters(&pass.set) {
-        match witness::knows_clusters(cx, &pass.world, &pass.live, &plan).await {
-            Ok(true) => {}
-            Ok(false) => {
-                tracing::warn!(set = %cx.key, "there are clusters that are not known yet; nothing is removed");
-                return Wish::After(CLUSTERS_AGAIN);
-            }
-            Err(error) => {
-                tracing::warn!(set = %cx.key, error, "whether all clusters are known cannot be asked; nothing is removed");
-                return Wish::Backoff;
-            }
-        }
+    if !is_dry && let Some(wish) = unsure(cx, pass, &plan).await {
+        return wish;
     }
     let done =
         if is_dry { carry_out::Done::default() } else { carry_out::carry_out(cx, &plan, at_once).await };
@@ -274,6 +255,32 @@ async fn write(
     // Another phase of a roll-out may follow at once; nobody else tells of it.
     let rolls = cx.set.status.application_status != entries && !cx.set.status.application_status.is_empty();
     if is_asked || rolls { Wish::Now } else { wish(&conclusion) }
+}
+
+/// What has to be made sure of before Applications are created or go, and is not; nothing is written then.
+async fn unsure(cx: &mut SetContext<'_>, pass: &Pass, plan: &Plan) -> Option<Wish> {
+    if plan.writes.iter().any(|write| matches!(write.action, Action::Create(_))) {
+        if let Err(error) = cx.confirm().await {
+            return Some(failed(cx, &error));
+        }
+        if cx.is_behind {
+            return Some(Wish::Now);
+        }
+    }
+    if plan.removals.is_empty() || !super::reads_clusters(&pass.set) {
+        return None;
+    }
+    match witness::knows_clusters(cx, &pass.world, &pass.live, plan).await {
+        Ok(true) => None,
+        Ok(false) => {
+            tracing::warn!(set = %cx.key, "there are clusters that are not known yet; nothing is removed");
+            Some(Wish::After(CLUSTERS_AGAIN))
+        }
+        Err(error) => {
+            tracing::warn!(set = %cx.key, error, "whether all clusters are known cannot be asked; nothing is removed");
+            Some(Wish::Backoff)
+        }
+    }
 }
 
 /// The API server dropped parts of the bookkeeping. A roll-out that forgets would begin anew at each look: nothing is

@@ -8,7 +8,6 @@ use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 use tiphys_api::ApplicationSet;
 use tiphys_api::names::annotation;
@@ -18,6 +17,7 @@ use tiphys_object::{Object, is_news};
 use tokio::time::Instant;
 
 use crate::app_key::SetKey;
+use crate::memory::identity_of;
 
 /// One set.
 #[derive(Clone)]
@@ -36,8 +36,6 @@ pub(super) struct SetMemory {
     pub(super) conflicts: u32,
     /// The generators find nothing where there was something.
     pub(super) emptiness: Option<Emptiness>,
-    /// Since when there are cluster Secrets that the watch does not show.
-    pub(super) clusters_unseen_since: Option<Instant>,
     /// Applications that were answered to exist and that the watch has not shown yet.
     pub(super) unseen: BTreeSet<SmolStr>,
     /// Unique ids of Applications whose deletion was accepted, with its time: a late watch shows them as they were.
@@ -72,11 +70,7 @@ pub(super) struct GeneratorsId([u8; 32]);
 
 impl GeneratorsId {
     pub(super) fn of(set: &ApplicationSet) -> Self {
-        let generators = &set.spec.generators;
-        // What was read from JSON can be written as JSON. If not, its text as it is shown tells it apart as well.
-        let bytes = serde_json::to_vec(generators)
-            .unwrap_or_else(|_unwritable| format!("{generators:?}").into_bytes());
-        Self(Sha256::digest(&bytes).into())
+        Self(identity_of(&set.spec.generators))
     }
 }
 

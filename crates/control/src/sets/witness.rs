@@ -3,23 +3,19 @@
 //! before the Applications were made.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use tiphys_api::cluster::Clusters;
-use tiphys_api::names::{IN_CLUSTER_SERVER, SECRET_TYPE_LABEL};
+use tiphys_api::names::SECRET_TYPE_LABEL;
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::reconcile::Plan;
-use tiphys_cluster::{SecretHead, error_chain, secrets_since};
-use tokio::time::Instant;
+use tiphys_cluster::{error_chain, list_since};
+use tiphys_installation::objects::unread_cluster;
 
-use super::pass::remembered;
 use super::record::SetContext;
 use crate::world::World;
 
-/// How long Secrets that the watch does not show hold removals up. No copy is so far behind.
-const DOUBT_MAX: Duration = Duration::from_mins(10);
-
-/// Whether the clusters that a plan with removals was made from are those that there are.
+/// Whether the clusters that a plan with removals was made from are those that there are. Where they are not, the watch
+/// will show them.
 ///
 /// # Errors
 /// When they cannot be listed: then it is not known.
@@ -29,67 +25,77 @@ pub(super) async fn knows_clusters(
     live: &BTreeMap<String, LiveApplication>,
     plan: &Plan,
 ) -> Result<bool, String> {
-    let shared = &cx.sets.shared;
     let of_removed = plan.removals.iter().filter_map(|removal| live.get(&removal.name));
     let versions = of_removed.map(|live| live.resource_version.as_str());
-    let newest = versions.chain([cx.object.metadata().resource_version.as_str()]);
-    let newest = newest.filter_map(|version| version.parse().ok()).max().unwrap_or(0);
+    let versions = versions.chain([cx.object.metadata().resource_version.as_str()]);
+    let newest = versions.filter_map(|version| version.parse().ok()).max();
+    let path = format!("/api/v1/namespaces/{}/secrets", cx.sets.shared.namespace);
     let selector = format!("{SECRET_TYPE_LABEL}=cluster");
-    let found = secrets_since(&cx.sets.answerer.connection, &shared.namespace, &selector, newest).await;
-    let found = found.map_err(|error| error_chain(&error))?;
-    let unseen = unseen(&world.clusters, &found);
-    let now = Instant::now();
-    let since = remembered(cx, |memory| {
-        memory.clusters_unseen_since = unseen.then(|| memory.clusters_unseen_since.unwrap_or(now));
-        memory.clusters_unseen_since
-    });
-    Ok(since.flatten().is_none_or(|since| now.duration_since(since) > DOUBT_MAX))
+    let read = |name: &str, text: &[u8]| unread_cluster(name, text, String::new());
+    let found = list_since(&cx.sets.answerer.connection, &path, &selector, newest, read).await;
+    let found = found.map_err(|error| error_chain(&error))?.into_iter().flatten();
+    let (told, untold): (Vec<_>, Vec<_>) = found.partition(|secret| secret.seen.is_some());
+    let told = told.into_iter().filter_map(|secret| secret.seen).collect();
+    let found = Clusters::new(told, world.settings.in_cluster_enabled()).beside(untold);
+    Ok(knows(&world.clusters, &found))
 }
 
-/// Whether there is a cluster Secret that is not known, or not with these labels.
-fn unseen(known: &Clusters, found: &[SecretHead]) -> bool {
-    let read: BTreeMap<&str, &BTreeMap<String, String>> =
+/// Whether each Secret that was found is known, with these labels where they can be told.
+fn knows(known: &Clusters, found: &Clusters) -> bool {
+    let labels: BTreeMap<&str, &BTreeMap<String, String>> =
         known.all().iter().map(|cluster| (cluster.secret_name.as_str(), &cluster.labels)).collect();
     let unread: BTreeSet<&str> = known.unread().iter().map(|unread| unread.secret_name.as_str()).collect();
-    found.iter().any(|secret| {
-        let labels = secret.metadata.labels.iter().filter(|(key, _)| *key != SECRET_TYPE_LABEL);
-        if let Some(known) = read.get(secret.metadata.name.as_str()) {
-            return !known.iter().eq(labels);
-        }
-        // Where the local cluster is switched off, its Secret is there and no cluster.
-        let is_off = secret.data.server().trim_end_matches('/') == IN_CLUSTER_SERVER;
-        !is_off && !unread.contains(secret.metadata.name.as_str())
-    })
+    // The implicit local cluster has no Secret.
+    let mut told = found.all().iter().filter(|cluster| !cluster.secret_name.is_empty());
+    let are_told_known = told.all(|cluster| {
+        let name = cluster.secret_name.as_str();
+        labels.get(name).map_or_else(|| unread.contains(name), |known| **known == cluster.labels)
+    });
+    let is_named = |name: &str| labels.contains_key(name) || unread.contains(name);
+    are_told_known && found.unread().iter().all(|secret| is_named(&secret.secret_name))
 }
 
 #[cfg(test)]
 mod tests {
     use tiphys_api::cluster::{Cluster, UnreadCluster};
+    use tiphys_api::names::IN_CLUSTER_SERVER;
 
     use super::*;
 
-    fn secret(name: &str, label: &str, server: &str) -> SecretHead {
-        serde_json::from_value(serde_json::json!({
-            "metadata": {"name": name, "labels": {SECRET_TYPE_LABEL: "cluster", "tier": label}},
-            "data": {"server": server, "config": "c2VjcmV0"},
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn inv_8_a_secret_that_is_not_known_is_noticed() {
-        let cluster = |name: &str, tier: &str| Cluster {
+    fn cluster(name: &str, tier: &str) -> Cluster {
+        Cluster {
             secret_name: name.to_owned(),
             server: format!("https://{name}"),
             labels: BTreeMap::from([("tier".to_owned(), tier.to_owned())]),
             ..Cluster::default()
+        }
+    }
+
+    fn bad(name: &str) -> UnreadCluster {
+        UnreadCluster { secret_name: name.to_owned(), reason: String::new(), seen: None }
+    }
+
+    #[test]
+    fn inv_8_a_secret_that_is_not_known_is_noticed() {
+        let known =
+            Clusters::new(vec![cluster("a", "1"), cluster("gone", "1")], true).beside(vec![bad("bad")]);
+        let found = |told: &[Cluster], untold: &[UnreadCluster]| {
+            knows(&known, &Clusters::new(told.to_vec(), true).beside(untold.to_vec()))
         };
-        let known = Clusters::new(vec![cluster("a", "1"), cluster("gone", "1")], false)
-            .beside(vec![UnreadCluster { secret_name: "bad".to_owned(), reason: String::new(), seen: None }]);
-        let local = secret("local", "1", "aHR0cHM6Ly9rdWJlcm5ldGVzLmRlZmF1bHQuc3ZjLw==");
-        assert!(!unseen(&known, &[secret("a", "1", ""), secret("bad", "2", ""), local]));
-        assert!(!unseen(&known, &[]), "what is gone is no reason to doubt that others are");
-        assert!(unseen(&known, &[secret("a", "2", "")]), "another label");
-        assert!(unseen(&known, &[secret("a", "1", ""), secret("b", "1", "aHR0cHM6Ly9i")]));
+        assert!(found(&[cluster("a", "1"), cluster("bad", "2")], &[bad("a"), bad("bad")]));
+        assert!(found(&[], &[]), "what is gone is no reason to doubt that others are");
+        assert!(!found(&[cluster("a", "2")], &[]), "another label");
+        assert!(!found(&[cluster("a", "1"), cluster("b", "1")], &[]));
+        assert!(!found(&[], &[bad("c")]));
+    }
+
+    #[test]
+    fn inv_8_the_secret_of_the_local_cluster_counts_unless_that_is_switched_off() {
+        let local = Cluster { server: IN_CLUSTER_SERVER.to_owned(), ..cluster("local", "1") };
+        for (is_enabled, is_known) in [(true, false), (false, true)] {
+            let known = Clusters::new(Vec::new(), is_enabled);
+            let found = Clusters::new(vec![local.clone()], is_enabled);
+            assert_eq!(knows(&known, &found), is_known, "{is_enabled}");
+        }
     }
 }
