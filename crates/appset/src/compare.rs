@@ -82,13 +82,16 @@ pub(crate) struct Comparison<'a> {
 impl Comparison<'_> {
     /// The merge patch that makes a live Application what was generated; `None` when it is (ASET-132).
     pub(crate) fn patch(&self, generated: &Application, live: &LiveApplication) -> Option<Value> {
-        let before = self.comparable(live_manifest(live));
-        let after = self.comparable(self.desired(generated, live));
-        let mut patch = match merge_patch::create(&before, &after) {
-            Ok(Value::Object(patch)) => patch,
+        let wanted = self.wanted(generated, live);
+        let mut patch = Map::new();
+        if !wanted.is(live) {
+            let before = self.comparable(live_manifest(live));
+            let after = self.comparable(wanted.manifest(live));
             // Both are objects.
-            Ok(_) | Err(_) => Map::new(),
-        };
+            if let Ok(Value::Object(differences)) = merge_patch::create(&before, &after) {
+                patch = differences;
+            }
+        }
         // One that waits to be taken is not replaced (ASET-231).
         if let Some(operation) = generated.operation.as_ref().filter(|_| !live.has_operation) {
             patch.insert("operation".to_owned(), json!(operation));
@@ -98,9 +101,13 @@ impl Comparison<'_> {
 
     /// Whether the spec that was generated differs from the live one (ASET-205).
     pub(crate) fn spec_differs(&self, generated: &Application, live: &LiveApplication) -> bool {
+        let wanted = self.wanted(generated, live);
+        if wanted.is(live) {
+            return false;
+        }
         let spec = |mut manifest: Value| manifest.get_mut("spec").map(Value::take).unwrap_or_default();
         let before = spec(self.comparable(live_manifest(live)));
-        let after = spec(self.comparable(self.desired(generated, live)));
+        let after = spec(self.comparable(wanted.manifest(live)));
         before != after
     }
 
@@ -122,8 +129,8 @@ impl Comparison<'_> {
         json!({"metadata": metadata, "spec": spec})
     }
 
-    /// The live Application with what was generated in its place.
-    fn desired(&self, generated: &Application, live: &LiveApplication) -> Value {
+    /// What was generated, with what stays of the live Application.
+    fn wanted(&self, generated: &Application, live: &LiveApplication) -> Wanted {
         let metadata = &generated.metadata;
         let mut annotations = metadata.annotations.clone();
         for key in
@@ -142,19 +149,7 @@ impl Comparison<'_> {
                 finalizers.push(name.clone());
             }
         }
-        json!({
-            "apiVersion": format!("{GROUP}/{VERSION}"),
-            "kind": "Application",
-            "metadata": {
-                "name": live.name,
-                "namespace": live.namespace,
-                "labels": labels,
-                "annotations": annotations,
-                "finalizers": finalizers,
-                "ownerReferences": self.owners(live),
-            },
-            "spec": generated.spec,
-        })
+        Wanted { labels, annotations, finalizers, owners: self.owners(live), spec: json!(generated.spec) }
     }
 
     /// The references with that of the set: in the place of an older one of its own, else beside the others.
@@ -172,6 +167,43 @@ impl Comparison<'_> {
 fn keep(generated: &mut BTreeMap<String, String>, live: &BTreeMap<String, String>, key: &str) {
     if let Some(value) = live.get(key) {
         generated.insert(key.to_owned(), value.clone());
+    }
+}
+
+/// What a live Application is to be.
+struct Wanted {
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    finalizers: Vec<String>,
+    owners: Vec<Value>,
+    spec: Value,
+}
+
+impl Wanted {
+    /// Whether the live Application is this to the letter. Most looks find so; what is equal before both sides are put
+    /// into one form is equal after it.
+    fn is(&self, live: &LiveApplication) -> bool {
+        self.labels == live.labels
+            && self.annotations == live.annotations
+            && self.finalizers == live.finalizers
+            && self.owners == live.owner_references
+            && self.spec.as_object() == Some(&live.spec)
+    }
+
+    fn manifest(self, live: &LiveApplication) -> Value {
+        json!({
+            "apiVersion": format!("{GROUP}/{VERSION}"),
+            "kind": "Application",
+            "metadata": {
+                "name": live.name,
+                "namespace": live.namespace,
+                "labels": self.labels,
+                "annotations": self.annotations,
+                "finalizers": self.finalizers,
+                "ownerReferences": self.owners,
+            },
+            "spec": self.spec,
+        })
     }
 }
 

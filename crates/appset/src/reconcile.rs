@@ -12,6 +12,7 @@
 mod conclude;
 mod prune;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -199,13 +200,15 @@ pub fn plan(facts: &PassFacts<'_>) -> Result<Plan, Stop> {
         Ok(generated) => generated,
         Err(failure) => return Ok(plan.ended(failure.reason, &failure.message)),
     };
-    let mut applications = generated.applications.clone();
+    let mut applications = Cow::Borrowed(generated.applications.as_slice());
     let scope = match Scope::of(set, settings, facts.request.control_plane_namespace, facts.facts) {
         Ok(scope) => scope,
         Err(ScopeError::Pending) => return Err(Stop::Pending),
         Err(ScopeError::Refused(failure)) => return Ok(plan.ended(failure.reason, &failure.message)),
     };
-    fill_projects(&mut applications, &scope);
+    if scope.project().is_some() {
+        fill_projects(applications.to_mut(), &scope);
+    }
     let validation =
         match validate(&set.metadata.name, &applications, &scope, facts.request.matching, facts.facts) {
             Ok(validation) => validation,
@@ -217,17 +220,17 @@ pub fn plan(facts: &PassFacts<'_>) -> Result<Plan, Stop> {
     if is_rolling && rollout::steps_of(set.spec.strategy.as_ref()).is_empty() {
         return Ok(plan.ended(SetReason::ApplicationSetRolloutError, "No steps defined for rollout"));
     }
-    let names: BTreeSet<String> = applications.iter().map(|app| app.metadata.name.clone()).collect();
     let owner = owner_reference(&set.metadata.name, &set.metadata.uid);
     let preserved = Preserved::of(set, settings);
     let ignore = facts.ignore.unwrap_or(None);
     let comparison = Comparison { preserved: &preserved, ignore, owner: &owner };
     if is_rolling {
-        plan.roll(facts, &mut applications, &validation, &comparison);
+        plan.roll(facts, applications.to_mut(), &validation, &comparison);
     }
-    applications.retain(|application| validation.admits(application));
-    applications.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    plan.write(facts, &applications, &comparison);
+    let names: BTreeSet<&str> = applications.iter().map(|app| app.metadata.name.as_str()).collect();
+    let mut admitted: Vec<&Application> = applications.iter().filter(|app| validation.admits(app)).collect();
+    admitted.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    plan.write(facts, &admitted, &comparison);
     plan.look_for_problems(facts, &validation);
     plan.remove(facts, &names)?;
     plan.warn(facts);
@@ -309,7 +312,7 @@ impl Plan {
     }
 
     /// What makes the Applications that may be written what was generated (ASET-132, ASET-133, ASET-141).
-    fn write(&mut self, facts: &PassFacts<'_>, applications: &[Application], comparison: &Comparison<'_>) {
+    fn write(&mut self, facts: &PassFacts<'_>, applications: &[&Application], comparison: &Comparison<'_>) {
         let set = facts.request.set.metadata.name.as_str();
         for application in applications {
             let name = &application.metadata.name;
@@ -340,8 +343,9 @@ impl Plan {
     }
 
     /// Applications that are not generated any more (ASET-142, ASET-259).
-    fn remove(&mut self, facts: &PassFacts<'_>, names: &BTreeSet<String>) -> Result<(), Stop> {
-        let is_stale = |live: &&LiveApplication| self.own.contains(&live.name) && !names.contains(&live.name);
+    fn remove(&mut self, facts: &PassFacts<'_>, names: &BTreeSet<&str>) -> Result<(), Stop> {
+        let is_stale =
+            |live: &&LiveApplication| self.own.contains(&live.name) && !names.contains(live.name.as_str());
         let stale: Vec<&LiveApplication> = facts.live.values().filter(is_stale).collect();
         if stale.is_empty() || !self.policy.may_delete() {
             return Ok(());

@@ -78,6 +78,8 @@ pub(super) struct Observer {
     /// When applications were made, where that was not at the beginning.
     born: BTreeMap<String, Duration>,
     installation_id: Option<String>,
+    /// The method of the installation at the beginning.
+    pub(super) first_method: Option<String>,
     /// When the tracking settings were changed; with the method where it was that of the installation.
     pub(super) tracking_changes: Vec<(Duration, Option<String>)>,
     /// When controllers died.
@@ -103,6 +105,7 @@ impl Observer {
             removed: BTreeSet::new(),
             born: BTreeMap::new(),
             installation_id: None,
+            first_method: None,
             tracking_changes: Vec::new(),
             crashes: Vec::new(),
             deletions: 0,
@@ -158,10 +161,16 @@ impl Observer {
         self.gone.insert(name.to_owned(), at);
     }
 
-    /// The method of the installation at a time, as far as it was changed before.
-    pub(super) fn system_method_at(&self, at: Duration) -> Option<String> {
-        let mut before = self.tracking_changes.iter().rev().filter(|(changed, _)| *changed <= at);
-        before.find_map(|(_, method)| method.clone())
+    /// The methods of the installation in a time; `None` where it says nothing.
+    pub(super) fn system_methods(&self, from: Duration, to: Duration) -> Vec<Option<String>> {
+        let changes =
+            || self.tracking_changes.iter().filter_map(|(at, method)| Some((*at, method.as_ref()?)));
+        let before = changes().rfind(|(at, _)| *at <= from).map(|(_, method)| method);
+        let since = changes().filter(|(at, _)| from < *at && *at <= to).map(|(_, method)| Some(method));
+        std::iter::once(before.or(self.first_method.as_ref()))
+            .chain(since)
+            .map(Option::<&String>::cloned)
+            .collect()
     }
 
     /// An application as it was at the last write that concerned it.

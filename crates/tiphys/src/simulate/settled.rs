@@ -113,29 +113,42 @@ pub(super) fn owned(wires: &Wires, app: &App) -> Result<Vec<Value>, String> {
 /// Whether an object that names an application and is not declared any more is still its own, or was released (TRK-106).
 pub(super) fn released(wires: &Wires, app: &App) -> impl Fn(&Value) -> bool + use<> {
     let (methods, name) = (methods_of(wires, app), app.name.clone());
-    move |object| !methods.iter().any(|method| owner_by(object, method).as_ref() == Some(&name))
+    move |object| {
+        let owns = |method: &String| owner_by(object, method).as_ref() == Some(&name);
+        !(methods.last.iter().any(owns) || methods.in_force.iter().all(owns))
+    }
 }
 
-/// Methods by which objects of an application are its own now: the one in force, and that of its last sync. What was marked
-/// by others was released (TRK-106).
-fn methods_of(wires: &Wires, app: &App) -> Vec<String> {
+/// Methods by which objects of an application are its own: that of its last sync, and whichever may be in force. What was
+/// marked by others was released (TRK-106).
+struct Methods {
+    last: Option<String>,
+    /// One; more where the settings changed just before the application went, so that its controller decided by either.
+    in_force: Vec<String>,
+}
+
+fn methods_of(wires: &Wires, app: &App) -> Methods {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let settings = wires.get(&format!("/api/v1/namespaces/{CONTROL_PLANE}/configmaps/argocd-cm"));
     let system = settings.and_then(|cm| text(cm.get("data")?, "application.resourceTrackingMethod"));
-    let (mut stored, mut system) = (wires.get(&path_of(&app.name)), system);
+    let (mut stored, mut systems) = (wires.get(&path_of(&app.name)), vec![system]);
     if stored.is_none() {
         // What it was when it went decided.
         let observer = wires.observer.lock();
         stored = observer.last_seen(&app.name).cloned();
-        let then = observer.gone_at(&app.name).and_then(|at| observer.system_method_at(at));
-        system = then.or(system);
+        if let Some(at) = observer.gone_at(&app.name) {
+            systems = observer.system_methods(at.saturating_sub(observer.lag), at);
+        }
     }
     let own = |key: &str| annotation(stored.as_ref()?, key).map(str::to_owned);
     let profile = own("argocd.argoproj.io/tracking-profile");
-    let last = profile.and_then(|text| text_of(&text, "method"));
-    let current =
-        own("argocd.argoproj.io/tracking-method").or(system).unwrap_or_else(|| "annotation".to_owned());
-    std::iter::once(current).chain(last).collect()
+    let chosen = own("argocd.argoproj.io/tracking-method");
+    let in_force =
+        |system: Option<String>| chosen.clone().or(system).unwrap_or_else(|| "annotation".to_owned());
+    Methods {
+        last: profile.and_then(|text| text_of(&text, "method")),
+        in_force: systems.into_iter().map(in_force).collect(),
+    }
 }
 
 fn text_of(json: &str, key: &str) -> Option<String> {

@@ -115,7 +115,7 @@ fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> 
         status.is_torn(&observer.tracking_changes, &observer.crashes, observer.lag + LAG)
     };
     if !is_torn {
-        status.out_of_sync(&wanted, &found)?;
+        status.out_of_sync(&wanted, &found, &is_released)?;
     }
     status.missing(&wanted, &found)
 }
@@ -242,16 +242,20 @@ impl Status<'_> {
         }
     }
 
-    /// What is called out of sync differs, is missing or is left over.
+    /// What is called out of sync differs, is missing or is left over. What was released and is declared again bears marks
+    /// that a sync would change, so that it rightly differs.
     fn out_of_sync(
         &self,
         wanted: &BTreeMap<ResourceKey, Value>,
         found: &BTreeMap<ResourceKey, Value>,
+        is_released: &dyn Fn(&Value) -> bool,
     ) -> Result<(), String> {
         for (key, _) in self.resources().filter(|(_, status)| *status == "OutOfSync") {
             match (wanted.get(&key), found.get(&key)) {
                 (Some(wanted), Some(found))
-                    if PLAIN.contains(&key.kind.as_str()) && wanted.get("data") == found.get("data") =>
+                    if PLAIN.contains(&key.kind.as_str())
+                        && wanted.get("data") == found.get("data")
+                        && !is_released(found) =>
                 {
                     return Err(format!("{key} is called OutOfSync, but it is as declared: {found}"));
                 }

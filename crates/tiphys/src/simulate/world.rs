@@ -244,6 +244,8 @@ impl World {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL_PLANE}});
         self.post("/api/v1/namespaces", &namespace);
         let data = self.tracking.settings();
+        let method = data.get("application.resourceTrackingMethod").and_then(Value::as_str);
+        self.wires.observer.lock().first_method = method.map(str::to_owned);
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}},
             "data": data});

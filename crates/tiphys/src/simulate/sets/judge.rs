@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::Value;
 
 use super::tenant::live;
-use super::{Lately, NAME, SETS, letter};
+use super::{Generator, Lately, NAME, SETS, letter};
 use crate::simulate::observer::{Call, Observer, show};
 use crate::simulate::wire::Wires;
 
@@ -169,7 +169,19 @@ impl Observer {
             let steps = &lately.spec.steps;
             let step_of = |name: &str| steps.iter().position(|step| step.letters.contains(&letter(name)));
             let Some(own) = step_of(name) else { return false };
-            let is_through = |other: &str| status.get(other) == Some(&"Healthy");
+            // Each Secret of a cluster is told of on its own: where events are lost or late, one may be unknown although
+            // those that came after it are known.
+            let is_unknown = |other: &str| {
+                let lacks = |then: &Lately<'_>| {
+                    then.spec == lately.spec
+                        && then.meaning.as_ref().is_some_and(|names| !names.contains_key(other))
+                };
+                lately.spec.generator == Generator::Clusters
+                    && !wires.sees_at_once()
+                    && !status.contains_key(other)
+                    && self.states(call.at).any(|then| lacks(&then))
+            };
+            let is_through = |other: &str| status.get(other) == Some(&"Healthy") || is_unknown(other);
             let mut earlier = names.keys().filter(|other| step_of(other).is_some_and(|step| step < own));
             let (mut all, mut running) = (0, 0);
             // Who is not generated any more is in no step (ASET-203), also while it is still there.
