@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use tiphys_plugin::server::{CONFIG_DIRECTORY, Server, ServerOptions};
+use tiphys_process::runtime::fail;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -44,24 +45,24 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
             "--loglevel" => &mut level,
             "--logformat" => &mut format,
             "--help" | "-h" | "help" => return crate::print(HELP),
-            other => return crate::fail(&format!("unknown flag {other:?}; see tiphys cmp-server --help"), 1),
+            other => return fail(&format!("unknown flag {other:?}; see tiphys cmp-server --help"), 1),
         };
         match inline.or_else(|| words.next()) {
             Some(value) => *place = value,
-            None => return crate::fail(&format!("{flag} needs a value"), 1),
+            None => return fail(&format!("{flag} needs a value"), 1),
         }
     }
     if let Err(text) = log_to_stderr(&level, &format) {
-        return crate::fail(&text, 1);
+        return fail(&text, 1);
     }
     let options = ServerOptions::read(Path::new(&directory), crate::environment());
     let options = match options {
         Ok(options) => options,
-        Err(error) => return crate::fail(&error.to_string(), 20),
+        Err(error) => return fail(&error.to_string(), 20),
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return crate::fail(&format!("the runtime does not start: {error}"), 20),
+        Err(error) => return fail(&format!("the runtime does not start: {error}"), 20),
     };
     let served = runtime.block_on(async {
         let socket = options.socket();
@@ -87,7 +88,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     });
     match served {
         Ok(()) => ExitCode::SUCCESS,
-        Err(text) => crate::fail(&text, 20),
+        Err(text) => fail(&text, 20),
     }
 }
 

@@ -29,6 +29,7 @@ use tokio::net::TcpListener;
 use crate::run::{self, MetricsPort, NAMESPACE, Roles, Run};
 use flags::{CONTROLLER, Known, SERVER, Told};
 use tiphys_control::metrics::Group;
+use tiphys_process::runtime::{self, fail};
 
 /// Where the namespace of a pod stands.
 const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -99,7 +100,7 @@ impl Component {
 /// Runs as a component.
 pub(crate) fn run(name: &str, component: Component, arguments: &[OsString]) -> ExitCode {
     if component == Component::AskPass {
-        return crate::fail(
+        return fail(
             "argocd-git-ask-pass asks an Argo CD repo-server for credentials, which there is none of here: `git` of a \
              plugin finds them in its configuration (GIT_CONFIG_*) where the plugin has provideGitCreds; do not set \
              GIT_ASKPASS",
@@ -114,12 +115,12 @@ pub(crate) fn run(name: &str, component: Component, arguments: &[OsString]) -> E
     let mut environment = crate::environment();
     environment.extend(told.variables.clone());
     let (level, format) = log(component, &told, &environment);
-    run::init_log(level, format);
+    runtime::init_log(level, format);
     for (flag, why) in &told.inert {
         tracing::warn!(component = name, flag, why, "a flag has no effect");
     }
     match component {
-        Component::Idle(idle) => run::block_on(wait(name.to_owned(), idle, told)),
+        Component::Idle(idle) => runtime::block_on(wait(name.to_owned(), idle, told)),
         _ => run::start_as(settings(component, &told, &environment), roles(component, &told), environment),
     }
 }

@@ -17,6 +17,7 @@ use tiphys_cluster::{Discovery, Writer};
 use tiphys_exec::{Invocation, Limits};
 use tiphys_installation::objects;
 use tiphys_policy::permit::Own;
+use tiphys_process::runtime::{self as process, fail};
 use tiphys_server::sso::{DexOptions, dex_config, referred_secrets};
 use tiphys_service::Store;
 use tokio::signal::unix::{SignalKind, signal};
@@ -84,17 +85,17 @@ struct Common {
 
 /// Runs a verb.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    let dex = match tiphys::arguments::parse::<Dex>("tiphys dex", arguments) {
+    let dex = match tiphys_process::arguments::parse::<Dex>("tiphys dex", arguments) {
         Ok(dex) => dex,
         Err(code) => return code,
     };
     let common = match &dex.verb {
         Verb::Gendexcfg { common, .. } | Verb::Rundex { common, .. } => common,
     };
-    crate::run::init_log(&common.loglevel, &common.logformat);
+    process::init_log(&common.loglevel, &common.logformat);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return crate::fail(&format!("the runtime does not start: {error}"), 20),
+        Err(error) => return fail(&format!("the runtime does not start: {error}"), 20),
     };
     let done = runtime.block_on(async {
         match &dex.verb {
@@ -104,7 +105,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     });
     match done {
         Ok(text) => crate::print(&text),
-        Err(error) => crate::fail(&tiphys_cluster::error_chain(error.as_ref()), 20),
+        Err(error) => fail(&tiphys_cluster::error_chain(error.as_ref()), 20),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use tiphys_process::runtime::fail;
 
 /// Prints the CRDs as one YAML stream, sorted by name; other manifests come with the image.
 pub(crate) fn install(args: &[OsString]) -> ExitCode {
@@ -15,13 +16,13 @@ pub(crate) fn install(args: &[OsString]) -> ExitCode {
             );
         }
         [] => {
-            return crate::fail(
+            return fail(
                 "only the custom resource definitions can be printed yet\n  try: tiphys install --crds-only",
                 2,
             );
         }
         [other, ..] => {
-            return crate::fail(&format!("unknown flag: {other}\n  try: tiphys install --crds-only"), 2);
+            return fail(&format!("unknown flag: {other}\n  try: tiphys install --crds-only"), 2);
         }
     }
     let mut text = String::new();
@@ -32,7 +33,7 @@ pub(crate) fn install(args: &[OsString]) -> ExitCode {
                 text.push_str(&yaml);
             }
             Err(error) => {
-                return crate::fail(&format!("cannot print a custom resource definition: {error}"), 20);
+                return fail(&format!("cannot print a custom resource definition: {error}"), 20);
             }
         }
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use tiphys_cloud::Environment;
+use tiphys_process::runtime::fail;
 
 /// The name.
 pub(crate) const NAME: &str = "argocd-k8s-auth";
@@ -15,7 +16,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let environment = Environment::of_process(crate::environment());
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return crate::fail(&format!("the runtime does not start: {error}"), 20),
+        Err(error) => return fail(&format!("the runtime does not start: {error}"), 20),
     };
     match runtime.block_on(tiphys_cloud::answer(&arguments, &environment)) {
         Ok(found) => {
@@ -27,6 +28,6 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
             });
             crate::print(&format!("{credential}\n"))
         }
-        Err(error) => crate::fail(&error.to_string(), 20),
+        Err(error) => fail(&error.to_string(), 20),
     }
 }

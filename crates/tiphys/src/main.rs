@@ -5,19 +5,17 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use tiphys_exec::launch;
+use tiphys_process::runtime::fail;
+use tiphys_process::worker;
 
 mod allocator;
-mod api_server;
 mod cmp_server;
 mod components;
-mod demo;
 mod dex;
 mod install;
 mod k8s_auth;
-mod program_pages;
 mod run;
 mod serve;
-mod worker;
 
 const HELP: &str = "\
 Tiphys keeps Kubernetes clusters equal to what Git declares.
@@ -84,10 +82,10 @@ fn main() -> ExitCode {
     // Under another name it is the user's command line, which has a help of its own.
     let is_own = name.starts_with("tiphys");
     match verb {
-        Some("eval") => tiphys::eval::run(rest),
-        Some("simulate") => tiphys::simulate::run(rest),
-        Some("rehearse") => tiphys::rehearse::run(rest),
-        Some("demo") => demo::demo(rest),
+        Some("eval") => tiphys_lab::eval::run(rest),
+        Some("simulate") => tiphys_lab::simulate::run(rest),
+        Some("rehearse") => tiphys_lab::rehearse::run(rest),
+        Some("demo") => tiphys_lab::demo::run(rest),
         Some("run") => run::run(rest),
         Some("serve") => serve::serve(rest),
         Some("dex") => dex::run(rest),
@@ -96,7 +94,7 @@ fn main() -> ExitCode {
         Some("--version") if is_own => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
         None | Some("help" | "-h" | "--help") if is_own => print(HELP),
         _ => {
-            let own = tiphys_cli::Own { describe: tiphys::eval::describe, dashboard: run::dashboard };
+            let own = tiphys_cli::Own { describe: tiphys_lab::eval::describe, dashboard: run::dashboard };
             tiphys_cli::main(&args, own)
         }
     }
@@ -124,10 +122,4 @@ fn print(text: &str) -> ExitCode {
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) | Err(_) => ExitCode::SUCCESS,
     }
-}
-
-#[expect(clippy::print_stderr, reason = "the one place that reports a failed start")]
-fn fail(text: &str, code: u8) -> ExitCode {
-    eprintln!("error: {text}");
-    ExitCode::from(code)
 }

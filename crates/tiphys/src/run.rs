@@ -20,7 +20,8 @@ use tiphys_policy::permit::Permit;
 use tiphys_server::process::ServerError;
 use tokio::net::TcpListener;
 
-use crate::{api_server, program_pages};
+use tiphys_process::api_server;
+use tiphys_process::runtime::{block_on, fail, init_log};
 
 /// Namespace where nothing else says one.
 pub(crate) const NAMESPACE: &str = "argocd";
@@ -153,7 +154,7 @@ pub(crate) struct Roles {
 /// `tiphys run`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
     let roles = Roles { has_api: true, has_sets: true, ..Roles::default() };
-    match tiphys::arguments::parse::<Run>("tiphys run", args) {
+    match tiphys_process::arguments::parse::<Run>("tiphys run", args) {
         Ok(run) => start(run, roles),
         Err(code) => code,
     }
@@ -168,7 +169,7 @@ pub(crate) fn dashboard(panel: tiphys_cli::Panel) -> u8 {
         text => text.parse().ok(),
     };
     let Some(address) = address else {
-        crate::fail(&format!("--address: {:?} is no address; name one as 127.0.0.1", panel.address), 20);
+        fail(&format!("--address: {:?} is no address; name one as 127.0.0.1", panel.address), 20);
         return 20;
     };
     if !address.is_loopback() {
@@ -199,7 +200,7 @@ pub(crate) fn start_as(run: Run, roles: Roles, environment: BTreeMap<String, Str
     // What is asked of TLS counts before anything is done (API-5).
     match tiphys_server::process::check_tls(&environment) {
         Err(ServerError::Listed(names)) if roles.has_api => return crate::print(&(names.join("\n") + "\n")),
-        Err(error) if roles.has_api => return crate::fail(&error.to_string(), 20),
+        Err(error) if roles.has_api => return fail(&error.to_string(), 20),
         _ => {}
     }
     block_on(main(run, roles, environment))
@@ -216,59 +217,6 @@ fn router(endpoints: &Endpoints, only_looks: bool) -> axum::Router {
         (http::StatusCode::SERVICE_UNAVAILABLE, text)
     };
     axum::Router::new().route("/api/webhook", axum::routing::any(elsewhere)).fallback_service(router)
-}
-
-/// Runs the process's one future, with threads and memory as a controller wants them.
-pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
-    // Huge pages make the small allocations of a controller twice as large in memory as they are; a kernel
-    // that cannot switch them off costs memory, nothing else.
-    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
-        tracing::debug!(%error, "transparent huge pages stay on");
-    }
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .max_blocking_threads(32)
-        .enable_all()
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => return crate::fail(&format!("cannot start: {error}"), 20),
-    };
-    drop(runtime.spawn(program_pages::give_back()));
-    match runtime.block_on(work) {
-        Ok(()) => ExitCode::SUCCESS,
-        // Errors of others tell their cause themselves: once is enough.
-        Err(error) => crate::fail(&tiphys_cluster::error_chain(error.as_ref()), 20),
-    }
-}
-
-/// Begins the log on standard error.
-pub(crate) fn init_log(level: &str, format: &str) {
-    let filter = tracing_subscriber::EnvFilter::new(format!(
-        "warn,kube_client=error,tiphys={level},tiphys_control={level},tiphys_cluster={level},\
-         tiphys_source={level},tiphys_engine={level}"
-    ));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second subscriber cannot be: this runs once.
-    if format == "json" {
-        drop(builder.json().flatten_event(true).try_init());
-    } else {
-        use std::io::IsTerminal as _;
-        use tracing_subscriber::field::MakeExt as _;
-        // A text from outside neither forges a line nor commands the terminal.
-        let fields = tracing_subscriber::fmt::format::debug_fn(|writer, field, value| {
-            let text = format!("{value:?}");
-            let text = tiphys_api::printable::line(&text);
-            if field.name() == "message" {
-                write!(writer, "{text}")
-            } else {
-                write!(writer, "{field}={text}")
-            }
-        });
-        let ansi = std::io::stderr().is_terminal();
-        drop(builder.fmt_fields(fields.delimited(" ")).with_ansi(ansi).with_target(false).try_init());
-    }
 }
 
 async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> anyhow::Result<()> {
@@ -318,7 +266,7 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
         lease: (!run.no_lease && !reads).then(identity),
         application_sets,
         workers: 0,
-        surroundings: crate::worker::surroundings(),
+        surroundings: tiphys_process::worker::surroundings(),
     };
     let controller = tokio::select! {
         started = Controller::start(options) => started?,

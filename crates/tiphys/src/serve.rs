@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, CommandFactory as _, Parser};
 use tiphys_control::metrics::Group;
+use tiphys_process::runtime::fail;
 
 use crate::components::{self, flags};
 use crate::run::{self, MetricsPort, Roles, Run};
@@ -100,16 +101,16 @@ struct Sorted {
 /// `tiphys serve`.
 pub(crate) fn serve(args: &[OsString]) -> ExitCode {
     let mut sorted = sort(args);
-    let serve = match tiphys::arguments::parse::<Serve>("tiphys serve", &sorted.own) {
+    let serve = match tiphys_process::arguments::parse::<Serve>("tiphys serve", &sorted.own) {
         Ok(serve) => serve,
         Err(code) => return code,
     };
     let roles = match chosen(&serve.roles) {
         Ok(roles) => roles,
-        Err(text) => return crate::fail(&text, 2),
+        Err(text) => return fail(&text, 2),
     };
     if serve.strict && !sorted.unknown.is_empty() {
-        return crate::fail(&format!("unknown flags: {}", sorted.unknown.join(", ")), 2);
+        return fail(&format!("unknown flags: {}", sorted.unknown.join(", ")), 2);
     }
     let mut environment = run::environment(&serve.run);
     for (role, told) in &sorted.told {
@@ -126,7 +127,7 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
     }
     let ports = match ports(&serve, &roles, &sorted.told) {
         Ok(ports) => ports,
-        Err(text) => return crate::fail(&text, 2),
+        Err(text) => return fail(&text, 2),
     };
     let run = settled(serve.run, &sorted.told, &environment);
     run.begin_log();
@@ -365,7 +366,7 @@ mod tests {
 
     fn read(words: &str) -> (Serve, Sorted) {
         let sorted = sorted(words);
-        let serve = tiphys::arguments::parse::<Serve>("tiphys serve", &sorted.own).unwrap();
+        let serve = tiphys_process::arguments::parse::<Serve>("tiphys serve", &sorted.own).unwrap();
         (serve, sorted)
     }
 

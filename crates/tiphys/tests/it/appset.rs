@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
-use tiphys::eval::{Fault, Strictness, evaluate};
+use tiphys_lab::eval::{Fault, Strictness, evaluate};
 
 fn ask(op: &str, input: Value) -> Result<Value, Fault> {
     evaluate(op, input, Strictness::Strict)

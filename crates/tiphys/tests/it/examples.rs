@@ -1,7 +1,7 @@
 //! Examples of the table are executed, so that `--list` never tells stories (EVAL-10).
 
 use serde_json::Value;
-use tiphys::eval::{Strictness, answer_line, catalogue, evaluate, find, operations};
+use tiphys_lab::eval::{Strictness, answer_line, catalogue, evaluate, find, operations};
 
 /// Whether two JSON values are equal, numbers by value.
 pub(crate) fn equal(a: &Value, b: &Value) -> bool {

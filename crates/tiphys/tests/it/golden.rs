@@ -3,7 +3,7 @@
 use crate::examples::equal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tiphys::eval::{Strictness, evaluate, find};
+use tiphys_lab::eval::{Strictness, evaluate, find};
 
 /// Differences shown per file before the rest is only counted.
 const SHOWN: usize = 10;

@@ -6,7 +6,7 @@
 )]
 
 use serde_json::{Value, json};
-use tiphys::eval::{Strictness, evaluate};
+use tiphys_lab::eval::{Strictness, evaluate};
 
 fn answer(op: &str, input: Value) -> Value {
     evaluate(op, input, Strictness::Strict).unwrap()

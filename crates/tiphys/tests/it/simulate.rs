@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-use tiphys::simulate::{crash_points, seeds, seeds_with_sets};
+use tiphys_lab::simulate::{crash_points, seeds, seeds_with_sets};
 
 #[test]
 fn sty_73_fixed_seeds_break_no_invariant() {

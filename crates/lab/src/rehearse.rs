@@ -57,7 +57,7 @@ enum End {
 
 /// Carries out `tiphys rehearse`.
 pub fn run(args: &[OsString]) -> ExitCode {
-    let arguments = match crate::arguments::parse::<Arguments>("tiphys rehearse", args) {
+    let arguments = match tiphys_process::arguments::parse::<Arguments>("tiphys rehearse", args) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };

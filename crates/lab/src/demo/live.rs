@@ -30,7 +30,7 @@ use super::repository::Repository;
 use super::scenario::{NAMESPACE, Scenario};
 use super::verbs::Running;
 use super::{Paths, control, port, progressive};
-use crate::api_server;
+use tiphys_process::api_server;
 
 /// Time until every Application was compared once.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -112,7 +112,7 @@ impl Live {
             lease: None,
             application_sets: true,
             workers: 0,
-            surroundings: crate::worker::surroundings(),
+            surroundings: tiphys_process::worker::surroundings(),
         })
         .await?;
         server.follow(controller.clone()).await?;

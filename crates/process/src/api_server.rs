@@ -230,7 +230,7 @@ impl Live for Shows {
 
 /// Opens an API server on whose port a router answers, too: webhooks, health, everything below some paths, and metrics
 /// where nobody but this machine reaches the port: names of applications and repositories are not for everybody (API-1).
-pub(crate) fn open(router: &Router, below: &[&'static str], has_metrics: bool) -> Server {
+pub fn open(router: &Router, below: &[&'static str], has_metrics: bool) -> Server {
     let handler = handler(router.clone());
     let with = |path: &&'static str| (*path, Arc::clone(&handler));
     let metrics = if has_metrics { &["/metrics"][..] } else { &[] };
@@ -257,21 +257,28 @@ fn handler(router: Router) -> Handler {
 }
 
 /// Where an API server belongs.
-pub(crate) struct Place {
-    pub(crate) connection: Connection,
-    pub(crate) namespace: String,
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) read_only: bool,
+pub struct Place {
+    /// The API server that its objects are in.
+    pub connection: Connection,
+    /// Their namespace.
+    pub namespace: String,
+    /// The environment of the process.
+    pub env: BTreeMap<String, String>,
+    /// Whether nothing is written.
+    pub read_only: bool,
     /// Whether the port stays plain text.
-    pub(crate) insecure: bool,
+    pub insecure: bool,
     /// Whether a certificate is made where there is none.
-    pub(crate) makes_certificate: bool,
+    pub makes_certificate: bool,
     /// Where scripts are that extend the web interface.
-    pub(crate) extensions: Option<PathBuf>,
+    pub extensions: Option<PathBuf>,
 }
 
 /// Answers calls beside a controller from now on.
-pub(crate) async fn start(server: &Server, controller: &Controller, place: Place) -> anyhow::Result<()> {
+///
+/// # Errors
+/// When it does not start.
+pub async fn start(server: &Server, controller: &Controller, place: Place) -> anyhow::Result<()> {
     let surroundings = crate::worker::surroundings();
     let options = ServerOptions {
         connection: place.connection,

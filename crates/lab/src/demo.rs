@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use tiphys_process::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -38,17 +39,17 @@ use scenario::Scenario;
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `tiphys demo`.
-pub(crate) fn demo(args: &[OsString]) -> ExitCode {
+pub fn run(args: &[OsString]) -> ExitCode {
     let began = Instant::now();
-    let demo = match tiphys::arguments::parse::<Demo>("tiphys demo", args) {
+    let demo = match tiphys_process::arguments::parse::<Demo>("tiphys demo", args) {
         Ok(demo) => demo,
         Err(code) => return code,
     };
     if let Some(verb) = demo.verb {
-        return crate::run::block_on(ask(verb));
+        return runtime::block_on(ask(verb));
     }
-    crate::run::init_log(&demo.start.loglevel, "text");
-    crate::run::block_on(run(demo.start, began))
+    runtime::init_log(&demo.start.loglevel, "text");
+    runtime::block_on(start(demo.start, began))
 }
 
 /// How the user called us, for commands to copy.
@@ -65,7 +66,7 @@ async fn ask(verb: Verb) -> anyhow::Result<()> {
 }
 
 /// Runs a demo until it is stopped. Whatever happens, a temporary directory goes.
-async fn run(start: Start, began: Instant) -> anyhow::Result<()> {
+async fn start(start: Start, began: Instant) -> anyhow::Result<()> {
     let mut stop = Stop::new()?;
     let mut directory = match &start.data {
         Some(path) => Directory::kept(path, start.reset)?,

@@ -13,12 +13,12 @@ use tiphys_exec::frame;
 use tiphys_render::jsonnet::wire as jsonnet;
 
 /// This very program, also when its file is replaced while it runs.
-pub(crate) const PROGRAM: &str = "/proc/self/exe";
+pub const PROGRAM: &str = "/proc/self/exe";
 /// Bytes of one question: an object, and a few programs.
 const QUESTION_BYTES_MAX: usize = 64 << 20;
 
 /// Answers until there are no more questions.
-pub(crate) fn run() -> ExitCode {
+pub fn run() -> ExitCode {
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     // The controller that went away, or kills, needs no words.
     while let Ok(Some(question)) = frame::read(&mut input, QUESTION_BYTES_MAX) {
@@ -34,6 +34,6 @@ pub(crate) fn run() -> ExitCode {
 }
 
 /// The machine, with children of this very program.
-pub(crate) fn surroundings() -> Surroundings {
+pub fn surroundings() -> Surroundings {
     Surroundings::of_machine(PathBuf::from(PROGRAM))
 }

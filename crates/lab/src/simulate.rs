@@ -104,7 +104,7 @@ pub struct Totals {
 
 /// Carries out `tiphys simulate`.
 pub fn run(args: &[OsString]) -> ExitCode {
-    let arguments = match crate::arguments::parse::<Arguments>("tiphys simulate", args) {
+    let arguments = match tiphys_process::arguments::parse::<Arguments>("tiphys simulate", args) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
