@@ -255,6 +255,16 @@ impl Catalog {
         self.state.read().is_complete
     }
 
+    /// Waits until a first list was complete.
+    pub async fn completed(&self) {
+        let mut seen = self.seen.subscribe();
+        while !self.is_complete() {
+            if seen.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// One application; `None` when there is none.
     ///
     /// # Errors

@@ -110,6 +110,8 @@ pub struct Server {
     tls: Arc<ArcSwapOption<ServerConfig>>,
     others: Others,
     counts: Counts,
+    /// The applications, since the installation is known.
+    catalog: ArcSwapOption<Catalog>,
     /// The port, and what goes on after a request.
     serving: TaskTracker,
     /// What follows and writes.
@@ -171,6 +173,7 @@ impl Server {
             tls: Arc::new(ArcSwapOption::empty()),
             others,
             counts: Counts::default(),
+            catalog: ArcSwapOption::empty(),
             serving: TaskTracker::new(),
             tracker: TaskTracker::new(),
             cancel: CancellationToken::new(),
@@ -212,6 +215,7 @@ impl Server {
             account::first_start(&store, is_admin_enabled, options.clock.now()).await?;
         }
         let catalog = Arc::new(Catalog::holding(&options.namespace, watch_changes_max(&settings)));
+        self.catalog.store(Some(Arc::clone(&catalog)));
         following.applications(&home, Arc::clone(&catalog), &world.load(), (tracker, cancel))?;
         let sets = Arc::new(SetCatalog::holding(watch_changes_max(&settings)));
         following.application_sets(&home, Arc::clone(&sets), &world.load(), (tracker, cancel));
@@ -278,6 +282,16 @@ impl Server {
             None => front,
         }));
         Ok(())
+    }
+
+    /// Waits until it is known which applications there are, so long at most: until then calls about them are answered that
+    /// nobody knows.
+    pub async fn knows_applications(&self, within: Duration) {
+        if let Some(catalog) = self.catalog.load_full()
+            && tokio::time::timeout(within, catalog.completed()).await.is_err()
+        {
+            tracing::warn!("the applications are not listed yet");
+        }
     }
 
     /// Takes no connection any more, lets requests end, and then ends everything else (API-11).

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Parser;
@@ -32,6 +33,9 @@ const CONTROLLER: &str = "argocd-application-controller";
 const CONTROLLER_KINDS: [&str; 2] = ["StatefulSet", "Deployment"];
 /// Where extensions of the web interface are in a pod (API-17).
 const EXTENSIONS: &str = "/tmp/extensions";
+
+/// Time for a first list of Applications, before somebody is told that the web interface is there.
+const FIRST_LIST: Duration = Duration::from_secs(30);
 
 /// Keep clusters equal to what Git declares, in the foreground.
 #[derive(Parser, Debug)]
@@ -309,6 +313,9 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
         "Tiphys is running"
     );
     if let Some(address) = &run.dashboard {
+        if let Some(api) = &api {
+            api.knows_applications(FIRST_LIST).await;
+        }
         crate::print(&format!("Argo CD UI is available at {address}\n"));
     }
     let lost = tokio::select! {

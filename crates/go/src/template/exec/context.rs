@@ -53,7 +53,12 @@ impl<'e> Context<'e> {
         if let Some(regexp) = self.regexps.get(pattern) {
             return Ok(Rc::clone(regexp));
         }
-        let regexp = Rc::new(Regexp::with_memory(&pattern.to_str(), REGEXP_BYTES_MAX)?);
+        let text = std::str::from_utf8(pattern.as_bytes()).map_err(|error| {
+            let rest = pattern.as_bytes().get(error.valid_up_to()..).unwrap_or_default();
+            let part = String::from_utf8_lossy(rest).into_owned();
+            RegexpError::Syntax { problem: "invalid UTF-8", part }
+        })?;
+        let regexp = Rc::new(Regexp::with_memory(text, REGEXP_BYTES_MAX)?);
         if self.regexps.len() >= REGEXPS_MAX {
             self.regexps.clear();
         }

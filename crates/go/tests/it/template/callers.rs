@@ -293,6 +293,17 @@ fn rnd_196_yaml_of_nothing_is_a_map_that_can_be_filled() {
     }
 }
 
+#[test]
+fn rnd_195_an_expression_of_bytes_that_are_no_utf_8_does_not_compile() {
+    // With a character in the place of the byte its first alternative would match everything.
+    assert_eq!(
+        render("{{ regexMatch (printf \"|%s\" (trunc 1 \"é\")) \"\" }} {{ regexMatch \"|é\" \"\" }}"),
+        "false true"
+    );
+    let told = render("{{ mustRegexMatch (printf \"|%s\" (trunc 1 \"é\")) \"\" }}");
+    assert!(told.contains("error parsing regexp: invalid UTF-8: "), "{told}");
+}
+
 /// What Helm has under `.Capabilities`: a pointer to a struct with a struct in it, whose pointer has `String`.
 static CAPABILITIES: RecordType = RecordType {
     name: "*common.Capabilities",
