@@ -82,16 +82,12 @@ pub(crate) struct Comparison<'a> {
 impl Comparison<'_> {
     /// The merge patch that makes a live Application what was generated; `None` when it is (ASET-132).
     pub(crate) fn patch(&self, generated: &Application, live: &LiveApplication) -> Option<Value> {
-        let wanted = self.wanted(generated, live);
-        let mut patch = Map::new();
-        if !wanted.is(live) {
-            let before = self.comparable(live_manifest(live));
-            let after = self.comparable(wanted.manifest(live));
-            // Both are objects.
-            if let Ok(Value::Object(differences)) = merge_patch::create(&before, &after) {
-                patch = differences;
-            }
-        }
+        let mut patch =
+            match self.unlike(generated, live).map(|(before, after)| merge_patch::create(&before, &after)) {
+                Some(Ok(Value::Object(patch))) => patch,
+                // Both are objects.
+                Some(Ok(_) | Err(_)) | None => Map::new(),
+            };
         // One that waits to be taken is not replaced (ASET-231).
         if let Some(operation) = generated.operation.as_ref().filter(|_| !live.has_operation) {
             patch.insert("operation".to_owned(), json!(operation));
@@ -101,14 +97,20 @@ impl Comparison<'_> {
 
     /// Whether the spec that was generated differs from the live one (ASET-205).
     pub(crate) fn spec_differs(&self, generated: &Application, live: &LiveApplication) -> bool {
-        let wanted = self.wanted(generated, live);
-        if wanted.is(live) {
-            return false;
-        }
-        let spec = |mut manifest: Value| manifest.get_mut("spec").map(Value::take).unwrap_or_default();
-        let before = spec(self.comparable(live_manifest(live)));
-        let after = spec(self.comparable(wanted.manifest(live)));
-        before != after
+        let unlike = self.unlike(generated, live);
+        unlike.is_some_and(|(before, after)| before.get("spec") != after.get("spec"))
+    }
+
+    /// The live Application and the one that it is to be, in one form; `None` where they are equal to the letter. Most looks
+    /// find so, and what is equal before it is put into one form is equal after it.
+    fn unlike(&self, generated: &Application, live: &LiveApplication) -> Option<(Value, Value)> {
+        let desired = self.desired(generated, live);
+        let is_same = desired.labels == live.labels
+            && desired.annotations == live.annotations
+            && desired.finalizers == live.finalizers
+            && desired.owner_references == live.owner_references
+            && desired.spec == live.spec;
+        (!is_same).then(|| (self.comparable(manifest(live)), self.comparable(manifest(&desired))))
     }
 
     /// Without what is ignored, in one form (ASET-134, ASET-140).
@@ -129,8 +131,8 @@ impl Comparison<'_> {
         json!({"metadata": metadata, "spec": spec})
     }
 
-    /// What was generated, with what stays of the live Application.
-    fn wanted(&self, generated: &Application, live: &LiveApplication) -> Wanted {
+    /// The live Application with what was generated in its place.
+    fn desired(&self, generated: &Application, live: &LiveApplication) -> LiveApplication {
         let metadata = &generated.metadata;
         let mut annotations = metadata.annotations.clone();
         for key in
@@ -149,7 +151,21 @@ impl Comparison<'_> {
                 finalizers.push(name.clone());
             }
         }
-        Wanted { labels, annotations, finalizers, owners: self.owners(live), spec: json!(generated.spec) }
+        let spec = match json!(generated.spec) {
+            Value::Object(spec) => spec,
+            // It is a struct.
+            _ => Map::new(),
+        };
+        LiveApplication {
+            name: live.name.clone(),
+            namespace: live.namespace.clone(),
+            labels,
+            annotations,
+            finalizers,
+            owner_references: self.owners(live),
+            spec,
+            ..LiveApplication::default()
+        }
     }
 
     /// The references with that of the set: in the place of an older one of its own, else beside the others.
@@ -170,43 +186,6 @@ fn keep(generated: &mut BTreeMap<String, String>, live: &BTreeMap<String, String
     }
 }
 
-/// What a live Application is to be.
-struct Wanted {
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-    finalizers: Vec<String>,
-    owners: Vec<Value>,
-    spec: Value,
-}
-
-impl Wanted {
-    /// Whether the live Application is this to the letter. Most looks find so; what is equal before both sides are put
-    /// into one form is equal after it.
-    fn is(&self, live: &LiveApplication) -> bool {
-        self.labels == live.labels
-            && self.annotations == live.annotations
-            && self.finalizers == live.finalizers
-            && self.owners == live.owner_references
-            && self.spec.as_object() == Some(&live.spec)
-    }
-
-    fn manifest(self, live: &LiveApplication) -> Value {
-        json!({
-            "apiVersion": format!("{GROUP}/{VERSION}"),
-            "kind": "Application",
-            "metadata": {
-                "name": live.name,
-                "namespace": live.namespace,
-                "labels": self.labels,
-                "annotations": self.annotations,
-                "finalizers": self.finalizers,
-                "ownerReferences": self.owners,
-            },
-            "spec": self.spec,
-        })
-    }
-}
-
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -216,7 +195,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn live_manifest(live: &LiveApplication) -> Value {
+fn manifest(live: &LiveApplication) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/{VERSION}"),
         "kind": "Application",

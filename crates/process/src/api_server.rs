@@ -303,7 +303,7 @@ pub async fn start(server: &Server, controller: &Controller, place: Place) -> an
         makes_certificate: place.makes_certificate,
         extensions: place.extensions,
         // This process, even when its file was replaced since.
-        program: Some("/proc/self/exe".into()),
+        program: Some(crate::worker::PROGRAM.into()),
     };
     Ok(server.start(options).await?)
 }

@@ -257,8 +257,13 @@ impl Catalog {
 
     /// Waits until a first list was complete.
     pub async fn completed(&self) {
+        self.until(|| self.is_complete()).await;
+    }
+
+    /// Waits until something is so of what was seen.
+    async fn until(&self, is_so: impl Fn() -> bool) {
         let mut seen = self.seen.subscribe();
-        while !self.is_complete() {
+        while !is_so() {
             if seen.changed().await.is_err() {
                 return;
             }
@@ -307,19 +312,11 @@ impl Catalog {
     /// Waits until the catalog has seen an application as it was written, two seconds at most (API-117).
     pub async fn catch_up(&self, key: &AppKey, version: &str) {
         let Ok(wanted) = version.parse::<u64>() else { return };
-        let mut seen = self.seen.subscribe();
         let is_seen = || {
             let entry = self.get(key);
             entry.and_then(|entry| entry.version.parse::<u64>().ok()).is_some_and(|version| version >= wanted)
         };
-        let waiting = async {
-            while !is_seen() {
-                if seen.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        drop(tokio::time::timeout(CATCH_UP, waiting).await);
+        drop(tokio::time::timeout(CATCH_UP, self.until(is_seen)).await);
     }
 }
 
@@ -395,6 +392,18 @@ mod tests {
         assert_eq!(catalog.len(), (1, 1));
         catalog.take(&app("a", "3", &spec()));
         assert_eq!(catalog.len(), (2, 0));
+    }
+
+    #[tokio::test]
+    async fn cli_903_applications_are_known_when_a_list_is_complete() {
+        let catalog = Catalog::new("argocd");
+        let mut completed = std::pin::pin!(catalog.completed());
+        assert!(futures::poll!(completed.as_mut()).is_pending());
+        catalog.take(&app("a", "1", &spec()));
+        assert!(futures::poll!(completed.as_mut()).is_pending(), "there may be more");
+        catalog.listed();
+        assert!(futures::poll!(completed.as_mut()).is_ready());
+        assert!(futures::poll!(std::pin::pin!(catalog.completed())).is_ready());
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use tiphys_cluster::{Discovery, Writer};
 use tiphys_exec::{Invocation, Limits};
 use tiphys_installation::objects;
 use tiphys_policy::permit::Own;
-use tiphys_process::runtime::{self as process, fail};
+use tiphys_process::runtime::{fail, init_log};
 use tiphys_server::sso::{DexOptions, dex_config, referred_secrets};
 use tiphys_service::Store;
 use tokio::signal::unix::{SignalKind, signal};
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let common = match &dex.verb {
         Verb::Gendexcfg { common, .. } | Verb::Rundex { common, .. } => common,
     };
-    process::init_log(&common.loglevel, &common.logformat);
+    init_log(&common.loglevel, &common.logformat);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("the runtime does not start: {error}"), 20),

@@ -312,13 +312,15 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
         read_only = reads,
         "Tiphys is running"
     );
-    if let Some(address) = &run.dashboard {
-        if let Some(api) = &api {
+    let announce = async {
+        if let (Some(address), Some(api)) = (&run.dashboard, &api) {
             api.knows_applications(FIRST_LIST).await;
+            crate::print(&format!("Argo CD UI is available at {address}\n"));
         }
-        crate::print(&format!("Argo CD UI is available at {address}\n"));
-    }
+        std::future::pending().await
+    };
     let lost = tokio::select! {
+        lost = announce => lost,
         () = stop_signal() => false,
         () = controller.lost() => true,
     };
