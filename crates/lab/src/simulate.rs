@@ -6,6 +6,8 @@
 //! judged by an observer that shares no decision with the product. The same seed gives the same history, so
 //! a seed is all that a failure report needs.
 
+#[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
+mod api;
 mod chance;
 mod faults;
 #[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
@@ -71,6 +73,9 @@ struct Arguments {
     /// Give an `ApplicationSet` to two of five seeds, whose histories are others then
     #[arg(long)]
     with_sets: bool,
+    /// Give the hostile tenant, who is in four of five seeds then, an account of the API server
+    #[arg(long)]
+    with_api: bool,
     /// Seeds that run at the same time; 0 takes one per processor
     #[arg(long, default_value_t = 0)]
     jobs: usize,
@@ -167,10 +172,27 @@ fn many(arguments: &Arguments, from: u64, count: u64) -> Totals {
     totals.into_inner()
 }
 
+/// What runs have besides users and their Applications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Extras {
+    /// An `ApplicationSet` in two of five seeds.
+    sets: bool,
+    /// A hostile tenant with an account of the API server in four of five seeds.
+    api: bool,
+}
+
+impl Extras {
+    /// The options that ask for them.
+    fn flags(self) -> String {
+        let flags = [(self.sets, " --with-sets"), (self.api, " --with-api")];
+        flags.into_iter().filter_map(|(has, flag)| has.then_some(flag)).collect()
+    }
+}
+
 /// What is done with each seed.
 struct Plan {
     verbose: bool,
-    with_sets: bool,
+    extras: Extras,
     kind: PlanKind,
 }
 
@@ -194,7 +216,11 @@ fn plan(arguments: &Arguments) -> Plan {
         (None, None) if arguments.twice => PlanKind::Twice,
         (None, None) => PlanKind::Once,
     };
-    Plan { verbose: arguments.verbose, with_sets: arguments.with_sets, kind }
+    Plan {
+        verbose: arguments.verbose,
+        extras: Extras { sets: arguments.with_sets, api: arguments.with_api },
+        kind,
+    }
 }
 
 /// Does with a seed what is planned.
@@ -208,37 +234,37 @@ fn one(seed: u64, plan: &Plan) -> Totals {
                 seed,
                 Troubles::OfSeed,
                 plan,
-                &observed(seed, Troubles::OfSeed, plan.with_sets, verbose),
+                &observed(seed, Troubles::OfSeed, plan.extras, verbose),
             );
         }
         PlanKind::Twice => {
-            let mut outcome = observed(seed, Troubles::OfSeed, plan.with_sets, verbose);
-            if observed(seed, Troubles::OfSeed, plan.with_sets, false).trace != outcome.trace {
+            let mut outcome = observed(seed, Troubles::OfSeed, plan.extras, verbose);
+            if observed(seed, Troubles::OfSeed, plan.extras, false).trace != outcome.trace {
                 outcome.violations.extend(failed("the same seed gave another history".to_owned()).violations);
             }
             tell(&mut totals, seed, Troubles::OfSeed, plan, &outcome);
         }
         PlanKind::Death(death) => {
             let troubles = Troubles::Only(Some(death));
-            tell(&mut totals, seed, troubles, plan, &observed(seed, troubles, plan.with_sets, verbose));
+            tell(&mut totals, seed, troubles, plan, &observed(seed, troubles, plan.extras, verbose));
         }
         PlanKind::EveryDeath { only_writes } => {
-            let whole = observed(seed, Troubles::Only(None), plan.with_sets, verbose);
+            let whole = observed(seed, Troubles::Only(None), plan.extras, verbose);
             tell(&mut totals, seed, Troubles::Only(None), plan, &whole);
             let points = if only_writes { whole.writing.clone() } else { (1..=whole.requests).collect() };
             let before = points.into_iter().map(|request| Death { request, is_after: false });
             let after = whole.writing.iter().map(|&request| Death { request, is_after: true });
             for death in before.chain(after) {
                 let troubles = Troubles::Only(Some(death));
-                tell(&mut totals, seed, troubles, plan, &observed(seed, troubles, plan.with_sets, verbose));
+                tell(&mut totals, seed, troubles, plan, &observed(seed, troubles, plan.extras, verbose));
             }
         }
     }
     totals
 }
 
-fn observed(seed: u64, troubles: Troubles, with_sets: bool, verbose: bool) -> Outcome {
-    world::run(seed, troubles, with_sets, verbose)
+fn observed(seed: u64, troubles: Troubles, extras: Extras, verbose: bool) -> Outcome {
+    world::run(seed, troubles, extras, verbose)
         .unwrap_or_else(|error| failed(format!("the runtime cannot be made: {error}")))
 }
 
@@ -274,7 +300,7 @@ fn tell(totals: &mut Totals, seed: u64, troubles: Troubles, plan: &Plan, outcome
             Troubles::Only(None) => " --crash-before 0".to_owned(),
             Troubles::OfSeed => String::new(),
         };
-        let with = if plan.with_sets { " --with-sets" } else { "" };
+        let with = plan.extras.flags();
         show(&format!("replay: tiphys simulate --seed {seed}{death}{with} --verbose"));
     }
 }
@@ -294,12 +320,22 @@ fn add(totals: &mut Totals, sums: &Totals) {
 /// Runs seeds one after another and gives back the sums; what breaks is printed. For tests.
 pub fn seeds(from: u64, count: u64, twice: bool) -> Totals {
     let kind = if twice { PlanKind::Twice } else { PlanKind::Once };
-    all(from, count, &Plan { verbose: false, with_sets: false, kind })
+    all(from, count, &Plan { verbose: false, extras: Extras::default(), kind })
 }
 
 /// The same with an `ApplicationSet` in two of five seeds. For tests.
 pub fn seeds_with_sets(from: u64, count: u64) -> Totals {
-    all(from, count, &Plan { verbose: false, with_sets: true, kind: PlanKind::Once })
+    all(
+        from,
+        count,
+        &Plan { verbose: false, extras: Extras { sets: true, api: false }, kind: PlanKind::Once },
+    )
+}
+
+/// Runs seeds with everything there is: sets, and a hostile tenant with an account of the API server. For tests.
+pub fn seeds_with_api(from: u64, count: u64) -> Totals {
+    let extras = Extras { sets: true, api: true };
+    all(from, count, &Plan { verbose: false, extras, kind: PlanKind::Once })
 }
 
 /// Runs a seed for every write before and after which the controller of a seed can die (F1, F2). For tests.
@@ -307,7 +343,7 @@ pub fn crash_points(from: u64, count: u64) -> Totals {
     all(
         from,
         count,
-        &Plan { verbose: false, with_sets: false, kind: PlanKind::EveryDeath { only_writes: true } },
+        &Plan { verbose: false, extras: Extras::default(), kind: PlanKind::EveryDeath { only_writes: true } },
     )
 }
 

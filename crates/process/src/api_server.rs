@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::preview::{Existing, Preview};
-use tiphys_cluster::{Connection, ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal};
+use tiphys_cluster::{Connection, ExecQuery, ExecSink, ExecStream, Jitter, LogQuery, PatchKind, Removal};
 use tiphys_control::{AskedPair, Controller, ShowError};
 use tiphys_engine::actions::Action;
 use tiphys_object::{Object, ResourceKey};
@@ -24,6 +24,7 @@ use tiphys_server::live::{Lines, Live, Pair};
 use tiphys_server::process::{Others, Server, ServerOptions};
 use tiphys_server::services::Build;
 use tiphys_service::cluster::Watched;
+use tiphys_source::Clock;
 use tiphys_wire::status::Code;
 use tower::ServiceExt as _;
 
@@ -272,6 +273,10 @@ pub struct Place {
     pub makes_certificate: bool,
     /// Where scripts are that extend the web interface.
     pub extensions: Option<PathBuf>,
+    /// The time.
+    pub clock: Clock,
+    /// Spreads attempts.
+    pub jitter: Jitter,
 }
 
 /// Answers calls beside a controller from now on.
@@ -279,13 +284,12 @@ pub struct Place {
 /// # Errors
 /// When it does not start.
 pub async fn start(server: &Server, controller: &Controller, place: Place) -> anyhow::Result<()> {
-    let surroundings = crate::worker::surroundings();
     let options = ServerOptions {
         connection: place.connection,
         namespace: place.namespace,
         env: place.env,
-        jitter: surroundings.random.jitter(),
-        clock: surroundings.clock.clone(),
+        jitter: place.jitter,
+        clock: place.clock,
         live: Some(Arc::new(Shows(controller.clone()))),
         sources: Some(controller.sources().clone()),
         build: Build {

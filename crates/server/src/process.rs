@@ -3,6 +3,7 @@
 //! The port is open from the beginning; calls are answered when the installation is known.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tiphys_service::connection::Connections;
 use tiphys_service::{Store, account};
 use tiphys_source::{Clock, Sources};
 use tiphys_wire::status::Code;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,9 +34,9 @@ use crate::follow::{FollowError, Following, Home};
 use crate::http::cookie::Cookies;
 use crate::http::{Bounds, Front, FrontOptions, Handler, plain};
 use crate::identity::Identity;
-use crate::listen::Listener;
 use crate::listen::certificate::{self, May};
 use crate::listen::tls::{TlsError, TlsOptions, TlsVersion, cipher_names};
+use crate::listen::{Doors, Listener};
 use crate::live::Live;
 use crate::pages::{Pages, PagesOptions, Program};
 use crate::services::audit::{Recorder, write};
@@ -192,6 +194,16 @@ impl Server {
         self.serving.spawn(Listener::new(socket, front, tls).run(self.stopping.clone()));
     }
 
+    /// Serves one connection that was made without a port, in plain text, until the client closes it.
+    pub fn serve_stream<S>(&self, stream: S, peer: SocketAddr)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let doors = Doors { front: Arc::clone(&self.front), tls: Arc::default() };
+        let stopping = self.stopping.clone();
+        self.serving.spawn(async move { doors.requests(stream, peer, stopping).await });
+    }
+
     /// Gets to know the installation, makes what a first start needs, and answers calls from then on.
     ///
     /// # Errors
@@ -292,6 +304,14 @@ impl Server {
         {
             tracing::warn!("the applications are not listed yet");
         }
+    }
+
+    /// Stops everything at once: requests are cut off, and records that were not written are lost, as in a crash.
+    pub fn abandon(self) {
+        self.stopping.cancel();
+        self.cancel.cancel();
+        self.serving.close();
+        self.tracker.close();
     }
 
     /// Takes no connection any more, lets requests end, and then ends everything else (API-11).

@@ -260,6 +260,7 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
     let connection = connect_with(way, &run.overrides, &environment).await?;
     let discovery = Discovery::new(connection.clone());
     let application_sets = prepare(&run, &roles, &connection, &discovery).await? && roles.has_sets;
+    let surroundings = tiphys_process::worker::surroundings();
     let options = ControllerOptions {
         namespace: namespace.to_owned(),
         connection: connection.clone(),
@@ -270,7 +271,7 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
         lease: (!run.no_lease && !reads).then(identity),
         application_sets,
         workers: 0,
-        surroundings: tiphys_process::worker::surroundings(),
+        surroundings: surroundings.clone(),
     };
     let controller = tokio::select! {
         started = Controller::start(options) => started?,
@@ -286,6 +287,8 @@ async fn main(run: Run, roles: Roles, environment: BTreeMap<String, String>) -> 
             // A port that nobody else reaches needs none.
             makes_certificate: roles.is_component || !address.ip().is_loopback(),
             extensions: Some(EXTENSIONS.into()),
+            clock: surroundings.clock,
+            jitter: surroundings.random.jitter(),
         };
         // What runs in the clusters does not depend on who can ask about it.
         if let Err(error) = api_server::start(api, &controller, place).await {

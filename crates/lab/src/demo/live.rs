@@ -102,6 +102,7 @@ impl Live {
             None => create(&writer, scenario, &url).await?,
             Some(former) => names = readdress(&connection, &discovery, &writer, former, &url).await?,
         }
+        let surroundings = tiphys_process::worker::surroundings();
         let controller = Controller::start(ControllerOptions {
             namespace: NAMESPACE.to_owned(),
             connection: connection.clone(),
@@ -112,7 +113,7 @@ impl Live {
             lease: None,
             application_sets: true,
             workers: 0,
-            surroundings: tiphys_process::worker::surroundings(),
+            surroundings: surroundings.clone(),
         })
         .await?;
         server.follow(controller.clone()).await?;
@@ -126,6 +127,8 @@ impl Live {
             makes_certificate: false,
             // Where they are in a pod, anybody could put some here.
             extensions: None,
+            clock: surroundings.clock,
+            jitter: surroundings.random.jitter(),
         };
         api_server::start(&api, &controller, place).await?;
         let login = login(&writer, &url).await?;

@@ -4,6 +4,9 @@
 //! Nothing that it does is a fault of the server. Its applications may fail in every way; those of the others must
 //! not notice, and whatever it makes stays inside of its own namespace.
 
+mod account;
+pub(super) mod judge;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,6 +18,9 @@ use serde_json::{Value, json};
 use tiphys_cluster::Connection;
 use tiphys_source::MemoryRepositories;
 
+use account::Account;
+
+use super::api::ApiServer;
 use super::chance::Chance;
 use super::manifests::Files;
 use super::model::{CONTROL_PLANE, Rules, annotation};
@@ -36,6 +42,9 @@ const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 /// An annotation of the others' objects that the tenant would like to be its own.
 const TRACKING: &str = "argocd.argoproj.io/tracking-id";
+
+/// What only objects of others hold.
+const VAULT_VALUE: &str = "kept-in-a-vault";
 
 /// What an application of the tenant is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,13 +99,21 @@ pub(super) struct Hostile {
     servers: MemoryRepositories,
     chance: Chance,
     apps: Vec<(String, Malice)>,
+    /// Its account of the API server, where it has one.
+    account: Option<Account>,
 }
 
 impl Hostile {
     /// Moves in: a project with one namespace and one repository, and some applications.
-    pub(super) fn install(wires: &Arc<Wires>, servers: &MemoryRepositories, chance: Chance) -> Self {
+    pub(super) fn install(
+        wires: &Arc<Wires>,
+        servers: &MemoryRepositories,
+        chance: Chance,
+        of_account: Option<Chance>,
+    ) -> Self {
+        let account = of_account.map(|chance| Account::install(wires, chance));
         let (wires, servers) = (Arc::clone(wires), servers.clone());
-        let mut tenant = Self { wires, servers, chance, apps: Vec::new() };
+        let mut tenant = Self { wires, servers, chance, apps: Vec::new(), account };
         let project = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
             "metadata": {"name": PROJECT, "namespace": CONTROL_PLANE},
@@ -170,6 +187,25 @@ impl Hostile {
         }
     }
 
+    /// The token of its account.
+    pub(super) fn token(&self) -> Option<String> {
+        self.account.as_ref().map(Account::token)
+    }
+
+    /// Tries something through the API server; says what.
+    pub(super) async fn call(&mut self, api: &ApiServer) -> String {
+        let Some(account) = &mut self.account else { return String::new() };
+        let Some((app, _)) = self.chance.pick(&self.apps) else { return String::new() };
+        account.attempt(api, app).await
+    }
+
+    /// Makes one of its Applications claim objects of others; says which.
+    pub(super) fn forge(&mut self) -> String {
+        let Some(account) = &mut self.account else { return String::new() };
+        let Some((app, _)) = self.chance.pick(&self.apps) else { return String::new() };
+        account.forge(app)
+    }
+
     /// Nothing of the tenant's is anywhere but in its namespace, and no more of it than it may have (INV-16).
     pub(super) fn check(&self) {
         for (plural, root) in [("configmaps", "/api/v1"), ("jobs", "/apis/batch/v1"), ("secrets", "/api/v1")]
@@ -179,6 +215,9 @@ impl Hostile {
             let mut own: BTreeMap<&str, usize> = BTreeMap::new();
             for item in items.into_iter().flatten() {
                 let mark = annotation(item, TRACKING).filter(|mark| mark.starts_with("hostile-"));
+                // What others were given so that it looks like the tenant's is not its doing.
+                let mark =
+                    mark.filter(|_| item.pointer("/data/value").is_none_or(|value| value != VAULT_VALUE));
                 let Some((app, _)) = mark.and_then(|mark| mark.split_once(':')) else { continue };
                 let namespace =
                     item.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();

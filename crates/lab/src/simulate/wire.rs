@@ -187,7 +187,7 @@ fn print(now: Duration, request: &Request<Bytes>) {
 }
 
 /// A whole answer that is there already.
-fn whole<B>(response: Response<B>) -> (StatusCode, Bytes)
+pub(super) fn whole<B>(response: Response<B>) -> (StatusCode, Bytes)
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,
 {

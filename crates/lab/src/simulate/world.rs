@@ -16,6 +16,8 @@ use tiphys_engine::tracking::HashAlgorithm;
 use tiphys_object::access;
 use tiphys_source::{Clock, MemoryRepositories};
 
+use super::Extras;
+use super::api::ApiServer;
 use super::chance::Chance;
 use super::faults::{Faults, Troubles};
 use super::hostile::Hostile;
@@ -40,6 +42,8 @@ const MARKS: u64 = 0x5eed_3a12_0000_0000;
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 /// Where the cluster is, as settings name it.
 pub(super) const SERVER: &str = "https://kubernetes.default.svc";
+/// Calls of the tenant between two acts of the users.
+const CALLS: u64 = 3;
 /// Syncs of a pipeline, one a minute: for longer than nobody may look.
 const SYNCS: usize = 10;
 /// Longest time between two looks at an application: the interval of two minutes with its jitter, a pass, and the
@@ -51,6 +55,8 @@ const INCLUSIONS: &str = "- apiGroups: ['']\n  kinds: [ConfigMap, Secret, Namesp
 
 /// Makes the choices about another installation independent of all others.
 const NEIGHBOUR: u64 = 0x5eed_2222_0000_0000;
+/// Makes the choices of the tenant's account independent of all others.
+const CALLER: u64 = 0x5eed_ca11_0000_0000;
 /// Makes the choices about sets independent of all others.
 const SETS: u64 = 0x5eed_5e75_0000_0000;
 
@@ -87,7 +93,7 @@ pub(super) struct Outcome {
 }
 
 /// Runs a seed to its end.
-pub(super) fn run(seed: u64, troubles: Troubles, with_sets: bool, prints: bool) -> std::io::Result<Outcome> {
+pub(super) fn run(seed: u64, troubles: Troubles, extras: Extras, prints: bool) -> std::io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
         let canary = format!("canary-{:08x}", seed & 0xffff_ffff);
@@ -96,7 +102,7 @@ pub(super) fn run(seed: u64, troubles: Troubles, with_sets: bool, prints: bool) 
         let reader =
             log::Reader { canaries: log::writings(&canary), seen: Arc::clone(&seen), origin, prints };
         let _guard = tracing::subscriber::set_default(reader);
-        let mut world = World::begin(seed, troubles, with_sets, canary, prints);
+        let mut world = World::begin(seed, troubles, extras, canary, prints);
         world.live().await;
         Ok(world.end(&seen))
     })
@@ -130,6 +136,8 @@ pub(super) struct World {
 
 struct Running {
     controller: Controller,
+    /// The API server beside it, in runs with a caller.
+    api: Option<ApiServer>,
     is_cut: Arc<AtomicBool>,
     since: Duration,
 }
@@ -167,7 +175,7 @@ impl Tracking {
 }
 
 impl World {
-    fn begin(seed: u64, troubles: Troubles, with_sets: bool, canary: String, prints: bool) -> Self {
+    fn begin(seed: u64, troubles: Troubles, extras: Extras, canary: String, prints: bool) -> Self {
         let mut chance = Chance::new(seed);
         let began: Timestamp = BEGIN.parse().unwrap_or_default();
         let options = tiphys_sim::Options {
@@ -186,6 +194,9 @@ impl World {
         let workers = usize::try_from(apart.within(4, 8)).unwrap_or(4);
         let mut blindness = faults.choose_blind(&mut apart);
         let mut is_attacked = apart.permille(500);
+        let mut callers = Chance::new(seed ^ CALLER);
+        let has_account = extras.api && callers.permille(800);
+        is_attacked |= has_account;
         if let Troubles::Only(death) = troubles {
             faults = faults.only(death);
             (blindness, is_attacked) = (None, false);
@@ -215,7 +226,7 @@ impl World {
             tracking: Tracking::choose(seed),
         };
         let mut choice = Chance::new(seed ^ SETS);
-        let has_set = with_sets && choice.permille(400);
+        let has_set = extras.sets && choice.permille(400);
         world.install(has_set);
         if has_set {
             world.set = Some(sets::Tenant::install(&world.wires, &world.users.servers, choice));
@@ -227,7 +238,8 @@ impl World {
             world.neighbour = Some(Neighbour::install(wires, servers, &world.clock, choice, INCLUSIONS));
         }
         if is_attacked {
-            world.hostile = Some(Hostile::install(&world.wires, &world.users.servers, apart));
+            let of_account = has_account.then_some(callers);
+            world.hostile = Some(Hostile::install(&world.wires, &world.users.servers, apart, of_account));
         }
         world
     }
@@ -322,7 +334,7 @@ impl World {
             self.pass(Duration::from_millis(wait)).await;
             let done = self.users.act();
             self.tell(&done);
-            self.attack();
+            self.attack().await;
             self.change_set();
             self.change_tracking();
             if let Some(neighbour) = &mut self.neighbour
@@ -427,10 +439,34 @@ impl World {
         self.tell(&format!("another installation makes {path}/{name}: {status}"));
     }
 
-    fn attack(&mut self) {
+    async fn attack(&mut self) {
         let Some(tenant) = &mut self.hostile else { return };
         let done = tenant.act();
+        let forged = tenant.forge();
         self.tell(&done);
+        self.tell(&forged);
+        for _ in 0..CALLS {
+            self.call().await;
+        }
+    }
+
+    /// The tenant calls the API server, where there is one; the controller may die meanwhile.
+    async fn call(&mut self) {
+        let Some(api) = self.running.as_ref().and_then(|running| running.api.as_ref()) else { return };
+        let Some(tenant) = &mut self.hostile else { return };
+        // A call that is cut off is answered to no one.
+        let done = tokio::select! {
+            biased;
+            () = self.wires.crash.notified() => None,
+            done = tenant.call(api) => Some(done),
+        };
+        match done {
+            Some(done) => self.tell(&done),
+            None => {
+                self.crash();
+                self.start().await;
+            }
+        }
     }
 
     fn change_set(&mut self) {
@@ -492,6 +528,9 @@ impl World {
         self.tell("crash");
         if let Some(running) = self.running.take() {
             running.is_cut.store(true, Ordering::Relaxed);
+            if let Some(api) = running.api {
+                api.abandon();
+            }
             running.controller.abandon();
         }
     }
@@ -533,7 +572,8 @@ impl World {
             match started {
                 Some(Ok(controller)) => {
                     self.tell("start");
-                    self.running = Some(Running { controller, is_cut, since: self.wires.now() });
+                    let api = self.start_api(&controller).await;
+                    self.running = Some(Running { controller, api, is_cut, since: self.wires.now() });
                     return;
                 }
                 Some(Err(error)) => self.tell(&format!("no start: {error}")),
@@ -541,6 +581,19 @@ impl World {
             }
             is_cut.store(true, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Starts the API server of runs in which it is called.
+    async fn start_api(&self, controller: &Controller) -> Option<ApiServer> {
+        let token = self.hostile.as_ref().and_then(Hostile::token)?;
+        match ApiServer::start(&self.wires, controller, &self.clock, token).await {
+            Ok(api) => Some(api),
+            Err(why) => {
+                let text = format!("the API server does not start: {why}");
+                self.wires.observer.lock().broken(self.wires.now(), "simulation", text);
+                None
+            }
         }
     }
 
@@ -613,6 +666,9 @@ impl World {
             neighbour.end();
         }
         if let Some(running) = self.running {
+            if let Some(api) = running.api {
+                api.abandon();
+            }
             running.controller.abandon();
         }
         let mut observer = self.wires.observer.lock();
@@ -636,6 +692,11 @@ impl World {
             took: at,
         }
     }
+}
+
+/// The second at which every run begins.
+pub(super) fn seconds_of_begin() -> i64 {
+    BEGIN.parse::<Timestamp>().unwrap_or_default().as_second()
 }
 
 /// A time as the run counts it.

@@ -39,8 +39,8 @@ const TLS_RECORD: u8 = 0x16;
 /// What stands behind a port.
 #[derive(Debug)]
 pub struct Doors {
-    pub(super) front: Arc<ArcSwap<Front>>,
-    pub(super) tls: Arc<ArcSwapOption<rustls::ServerConfig>>,
+    pub(crate) front: Arc<ArcSwap<Front>>,
+    pub(crate) tls: Arc<ArcSwapOption<rustls::ServerConfig>>,
 }
 
 impl Doors {
@@ -69,7 +69,7 @@ impl Doors {
     }
 
     /// Serves the requests of a connection.
-    pub(super) async fn requests<S>(&self, stream: S, peer: SocketAddr, stopping: CancellationToken)
+    pub(crate) async fn requests<S>(&self, stream: S, peer: SocketAddr, stopping: CancellationToken)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
