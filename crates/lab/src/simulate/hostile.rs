@@ -6,6 +6,7 @@
 
 mod account;
 pub(super) mod judge;
+mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,6 +20,7 @@ use tiphys_cluster::Connection;
 use tiphys_source::MemoryRepositories;
 
 use account::Account;
+use shelf::Shelf;
 
 use super::api::ApiServer;
 use super::chance::Chance;
@@ -101,6 +103,8 @@ pub(super) struct Hostile {
     apps: Vec<(String, Malice)>,
     /// Its account of the API server, where it has one.
     account: Option<Account>,
+    /// Another project's hydrated manifests, which it would like to change.
+    shelf: Option<Shelf>,
 }
 
 impl Hostile {
@@ -111,14 +115,20 @@ impl Hostile {
         chance: Chance,
         of_account: Option<Chance>,
     ) -> Self {
-        let account = of_account.map(|chance| Account::install(wires, chance));
+        let (mut account, mut shelf) = (None, None);
+        if let Some(mut chance) = of_account {
+            let of_shelf = chance.fork();
+            let has_shelf = chance.permille(500);
+            account = Some(Account::install(wires, chance));
+            shelf = has_shelf.then(|| Shelf::install(wires, servers, of_shelf));
+        }
         let (wires, servers) = (Arc::clone(wires), servers.clone());
-        let mut tenant = Self { wires, servers, chance, apps: Vec::new(), account };
+        let mut tenant = Self { wires, servers, chance, apps: Vec::new(), account, shelf };
         let project = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
             "metadata": {"name": PROJECT, "namespace": CONTROL_PLANE},
             "spec": {
-                "sourceRepos": [OWN],
+                "sourceRepos": if tenant.shelf.is_some() { json!([OWN, shelf::URL]) } else { json!([OWN]) },
                 "destinations": [{"server": "*", "namespace": PROJECT}],
             },
         });
@@ -144,9 +154,9 @@ impl Hostile {
         tenant
     }
 
-    /// How many applications it has.
+    /// How many applications there are because of it.
     pub(super) fn count(&self) -> usize {
-        self.apps.len()
+        self.apps.len() + self.shelf.as_ref().map_or(0, |_| 2)
     }
 
     /// The way to the cluster that does not answer.
@@ -187,6 +197,35 @@ impl Hostile {
         }
     }
 
+    /// What else it does beside its Applications; says what.
+    pub(super) fn act_apart(&mut self) -> Vec<String> {
+        let mut done = Vec::new();
+        if let Some(account) = &mut self.account
+            && let Some((app, _)) = self.chance.pick(&self.apps)
+        {
+            done.push(account.forge(app));
+        }
+        if let Some(shelf) = &mut self.shelf {
+            shelf.check();
+            done.push(shelf.act());
+        }
+        done
+    }
+
+    /// Whether another project's manifests are hydrated while it tries to keep them from that. Nothing has gone wrong
+    /// for a while; afterwards it stops.
+    pub(super) fn calm(&mut self) {
+        if let Some(shelf) = &self.shelf {
+            shelf.check_current();
+            shelf.withdraw();
+        }
+    }
+
+    /// Whether it has something to be calm about.
+    pub(super) fn intrudes(&self) -> bool {
+        self.shelf.is_some()
+    }
+
     /// The token of its account.
     pub(super) fn token(&self) -> Option<String> {
         self.account.as_ref().map(Account::token)
@@ -199,15 +238,11 @@ impl Hostile {
         account.attempt(api, app).await
     }
 
-    /// Makes one of its Applications claim objects of others; says which.
-    pub(super) fn forge(&mut self) -> String {
-        let Some(account) = &mut self.account else { return String::new() };
-        let Some((app, _)) = self.chance.pick(&self.apps) else { return String::new() };
-        account.forge(app)
-    }
-
     /// Nothing of the tenant's is anywhere but in its namespace, and no more of it than it may have (INV-16).
     pub(super) fn check(&self) {
+        if let Some(shelf) = &self.shelf {
+            shelf.check();
+        }
         for (plural, root) in [("configmaps", "/api/v1"), ("jobs", "/apis/batch/v1"), ("secrets", "/api/v1")]
         {
             let list = self.wires.get(&format!("{root}/{plural}"));

@@ -42,6 +42,8 @@ const MARKS: u64 = 0x5eed_3a12_0000_0000;
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 /// Where the cluster is, as settings name it.
 pub(super) const SERVER: &str = "https://kubernetes.default.svc";
+/// Time in which what others commit arrives, whatever the tenant does against it.
+const INTRUSION: Duration = Duration::from_mins(20);
 /// Calls of the tenant between two acts of the users.
 const CALLS: u64 = 3;
 /// Syncs of a pipeline, one a minute: for longer than nobody may look.
@@ -363,6 +365,10 @@ impl World {
         self.blind(loses_events).await;
         self.wires.calm();
         self.tell("calm");
+        if self.hostile.as_ref().is_some_and(Hostile::intrudes) {
+            self.pass(INTRUSION).await;
+            self.hostile.iter_mut().for_each(Hostile::calm);
+        }
         settled::wait(self, loses_events).await;
     }
 
@@ -441,10 +447,11 @@ impl World {
 
     async fn attack(&mut self) {
         let Some(tenant) = &mut self.hostile else { return };
-        let done = tenant.act();
-        let forged = tenant.forge();
-        self.tell(&done);
-        self.tell(&forged);
+        let mut done = vec![tenant.act()];
+        done.extend(tenant.act_apart());
+        for done in done {
+            self.tell(&done);
+        }
         for _ in 0..CALLS {
             self.call().await;
         }

@@ -77,6 +77,13 @@ impl Account {
             &format!("{core}/configmaps/argocd-cm"),
             &json!({"data": {format!("accounts.{NAME}"): "apiKey"}}),
         );
+        let switches = json!({"hydrator.enabled": "true"});
+        let parameters = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "argocd-cmd-params-cm", "labels": label}, "data": switches});
+        // A set of the run may have made it.
+        if account.direct(Method::POST, &format!("{core}/configmaps"), &parameters) != 201 {
+            account.merge(&format!("{core}/configmaps/argocd-cmd-params-cm"), &json!({"data": switches}));
+        }
         let tokens = json!([{"id": TOKEN_ID, "iat": iat}]).to_string();
         account.direct(
             Method::POST,
