@@ -120,7 +120,14 @@ pub fn markdown() -> String {
          *honoured*: it does what Argo CD's documentation says. *refused*: an application that needs it is not \
          synced, and a condition says why. *reported*: it has no effect, and the log or a condition says so.\n\
          A name that ends with a full stop means all keys that begin with it; a field means all fields below it \
-         that have no line of their own.\n\
+         that have no line of their own.\n\n\
+         While a process runs, a ConfigMap with settings (`argocd-cm`, `argocd-cmd-params-cm`, `argocd-rbac-cm`, \
+         `argocd-tls-certs-cm`, `argocd-ssh-known-hosts-cm`, `argocd-gpg-keys-cm`) or the Secret `argocd-secret` that \
+         is deleted, loses its label `app.kubernetes.io/part-of: argocd` or cannot be read changes nothing: its last \
+         content stays in effect, so that no restriction is dropped. The log reports it once, the metric \
+         `tiphys_settings_problem` shows it, and so does a warning of `GET /api/v1/settings` to callers who are \
+         logged in. To take rights or trust away, remove the entries and keep the object. An object that is missing \
+         when a process starts means the defaults.\n\n\
          This page is printed by `cargo run -p tiphys-api --example settings`.\n",
     );
     let parts = [

@@ -487,6 +487,7 @@ impl Controller {
             clusters: &clusters,
             queues: &queues,
             duplicate_credentials: world.duplicates.len(),
+            settings_problems: &world.settings_problems,
             others,
         })
     }

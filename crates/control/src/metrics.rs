@@ -262,6 +262,8 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::queue::{Priority, Queue};
 
@@ -278,6 +280,7 @@ mod tests {
             clusters: &[],
             queues: &[sets],
             duplicate_credentials: 0,
+            settings_problems: &BTreeMap::new(),
             others: "",
         };
         let body = Metrics::default().scrape(&found);
@@ -338,6 +341,7 @@ mod tests {
                 measures: queue.measures(),
             }],
             duplicate_credentials: 2,
+            settings_problems: &BTreeMap::from([("argocd-cm".to_owned(), "was deleted".to_owned())]),
             others: "# TYPE other gauge\nother 1\n",
         };
         metrics.delivered("https://u:p@h/r");
@@ -376,6 +380,7 @@ mod tests {
             assert!(body.contains(&format!("\n{line}\n")), "{line}: {body}");
         }
         assert!(body.contains("\ntiphys_repository_duplicate_credentials 2\n"), "{body}");
+        assert!(body.contains("\ntiphys_settings_problem{object=\"argocd-cm\"} 1\n"), "{body}");
         assert!(body.ends_with("# EOF\n") && body.matches("# EOF").count() == 1);
     }
 }

@@ -46,6 +46,8 @@ pub struct InstallationData {
     pub bad_projects: BTreeMap<String, String>,
     /// Secrets that exist, cannot be read, and may be clusters'.
     pub bad_secrets: BTreeMap<String, UnreadCluster>,
+    /// Settings that are missing, unlabelled or unreadable, by name of their object, with the effect.
+    pub settings_problems: BTreeMap<String, String>,
     /// Environment variables, read once at start.
     pub env: BTreeMap<String, String>,
     /// The control plane's namespace.
@@ -139,6 +141,8 @@ pub struct Installation {
     pub keyring: Keyring,
     /// Text of the SSH known hosts (REP-81).
     pub known_hosts: Arc<str>,
+    /// Settings objects that cannot be followed any more, with the effect (API-89).
+    pub settings_problems: BTreeMap<String, String>,
     /// What is wrong with all this, for the log.
     pub warnings: Vec<String>,
 }
@@ -211,6 +215,7 @@ impl Installation {
             tls_certificates: Arc::new(tls_certificates),
             keyring,
             settings,
+            settings_problems: data.settings_problems.clone(),
             warnings,
         }
     }

@@ -197,37 +197,65 @@ fn gone(name: &str) -> DataEvent {
     DataEvent::Delete { name: name.to_owned() }
 }
 
-/// API-89, REP-80: what settings say stays in force without their objects; what only adds rights or trust goes with them.
+const SETTINGS_MAPS: [&str; 6] = [
+    "argocd-cm",
+    "argocd-cmd-params-cm",
+    "argocd-rbac-cm",
+    "argocd-tls-certs-cm",
+    "argocd-ssh-known-hosts-cm",
+    "argocd-gpg-keys-cm",
+];
+
+/// API-89, REP-80, CTL-133: without their object, restrictions must not fall back to defaults.
 #[test]
-fn api_89_settings_outlive_their_object_and_rights_do_not() {
+fn api_89_deleted_settings_keep_their_last_content() {
     let mut data = InstallationData::default();
     let ours = json!({"app.kubernetes.io/part-of": "argocd"});
-    for name in ["argocd-cm", "argocd-rbac-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"] {
-        assert!(data.apply(DataKind::ConfigMap, event("ConfigMap", name, &ours)).is_change);
-    }
-    assert!(data.apply(DataKind::Secret, event("Secret", "argocd-secret", &json!({}))).is_change);
-    for name in ["argocd-rbac-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"] {
-        let change = data.apply(DataKind::ConfigMap, gone(name));
-        assert!(change.is_change && change.problem.is_some_and(|text| text.contains(name)), "{name}");
-    }
-    for (kind, name) in [(DataKind::ConfigMap, "argocd-cm"), (DataKind::Secret, "argocd-secret")] {
+    let maps = SETTINGS_MAPS.map(|name| (DataKind::ConfigMap, name));
+    for (kind, name) in maps.into_iter().chain([(DataKind::Secret, "argocd-secret")]) {
+        assert!(data.apply(kind, event(kind.gvk().kind.as_str(), name, &ours)).is_change);
         let change = data.apply(kind, gone(name));
-        assert!(!change.is_change && change.problem.is_some_and(|text| text.contains(name)), "{name}");
+        assert!(change.problem.is_some_and(|text| text.contains(name)), "{name}");
         assert!(data.known(kind, name).is_some(), "{name}");
+        assert_eq!(data.apply(kind, gone(name)).problem, None, "{name} is reported once");
     }
 }
 
-/// API-228: the policy needs no label; other `ConfigMaps` without it say nothing, and one that loses it stays in force.
+/// API-228: the policy needs no label; another `ConfigMap` that loses its label keeps its last content, and this is reported.
 #[test]
-fn api_228_config_maps_count_with_their_label_only() {
+fn api_228_an_unlabelled_config_map_is_reported_once() {
     let mut data = InstallationData::default();
-    let bare = json!({});
-    assert!(!data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-cm", &bare)).is_change);
+    let (bare, ours) = (json!({}), json!({"app.kubernetes.io/part-of": "argocd"}));
     assert!(data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-rbac-cm", &bare)).is_change);
+    assert_eq!(
+        data.apply(DataKind::ConfigMap, event("ConfigMap", "of-a-user", &bare)),
+        DataChange::default()
+    );
+    for name in ["argocd-cm", "argocd-cmd-params-cm"] {
+        let missing = data.apply(DataKind::ConfigMap, event("ConfigMap", name, &bare));
+        assert!(missing.problem.is_some_and(|text| text.contains("defaults")), "{name}");
+        assert!(data.known(DataKind::ConfigMap, name).is_none());
+        assert!(data.apply(DataKind::ConfigMap, event("ConfigMap", name, &ours)).is_change);
+        let lost = data.apply(DataKind::ConfigMap, event("ConfigMap", name, &bare));
+        let text = lost.problem.unwrap();
+        assert!(text.contains("app.kubernetes.io/part-of") && text.contains("last content"), "{text}");
+        assert_eq!(data.apply(DataKind::ConfigMap, event("ConfigMap", name, &bare)).problem, None);
+        assert!(data.known(DataKind::ConfigMap, name).is_some());
+    }
+}
+
+/// API-89: the snapshot shows what is impaired until the object is there again.
+#[test]
+fn api_89_a_snapshot_shows_lost_settings_until_they_return() {
+    let mut data = InstallationData::default();
     let ours = json!({"app.kubernetes.io/part-of": "argocd"});
+    data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-cm", &ours));
+    assert!(Installation::build(&data).settings_problems.is_empty());
+    assert!(data.apply(DataKind::ConfigMap, gone("argocd-cm")).is_change);
+    let problems = Installation::build(&data).settings_problems;
+    assert_eq!(problems.keys().collect::<Vec<_>>(), ["argocd-cm"]);
     assert!(data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-cm", &ours)).is_change);
-    assert!(!data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-cm", &bare)).is_change);
-    assert!(data.known(DataKind::ConfigMap, "argocd-cm").is_some());
+    assert!(Installation::build(&data).settings_problems.is_empty());
 }
 
 /// INV-15: a project that cannot be read permits nothing; a Secret that never could be read may be a cluster's, and one

@@ -7,6 +7,16 @@ use tiphys_object::{Gvk, Metadata, Object};
 
 use crate::{InstallationData, objects};
 
+/// `ConfigMaps` whose content takes effect while the process runs.
+const SETTINGS_MAPS: [&str; 6] = [
+    names::SETTINGS_CONFIG_MAP,
+    names::PARAMS_CONFIG_MAP,
+    names::RBAC_CONFIG_MAP,
+    names::TLS_CERTS_CONFIG_MAP,
+    names::KNOWN_HOSTS_CONFIG_MAP,
+    names::GPG_KEYS_CONFIG_MAP,
+];
+
 /// A kind of objects that an installation is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataKind {
@@ -87,13 +97,19 @@ impl DataChange {
 impl InstallationData {
     /// Takes an event.
     ///
-    /// Settings that vanish, lose their label or cannot be read any more do not fall back to defaults: another
-    /// installation's objects could become ours (law 2). What only ever adds trust or rights goes with its object: the
-    /// policy of roles (API-89), certificates, known hosts and keys (REP-80..82). A project that cannot be read permits
-    /// nothing, and a Secret that never could may be a cluster's (INV-15).
+    /// Settings that are deleted, lose their label or become unreadable do not fall back to defaults, which would drop
+    /// impersonation, denied rights and pinned certificates, and could claim objects of another installation (law 2,
+    /// API-89): their last content stays in effect and the snapshot reports it, until the object returns or the process
+    /// restarts. A project that cannot be read permits nothing, and a Secret that never could may be a cluster's
+    /// (INV-15).
     pub fn apply(&mut self, kind: DataKind, event: DataEvent) -> DataChange {
         match event {
-            DataEvent::Upsert(object) => DataChange::of(is_selected(kind, &object) && self.take(object)),
+            DataEvent::Upsert(object) if is_selected(kind, &object) => {
+                let is_repaired = self.settings_problems.remove(object.name()).is_some();
+                let is_change = self.take(object);
+                DataChange::of(is_change || is_repaired)
+            }
+            DataEvent::Upsert(object) => self.unlabelled(kind, object.name()),
             DataEvent::Unreadable { name, reason, text } => self.unreadable(kind, name, reason, &text),
             DataEvent::Delete { name } => self.delete(kind, &name),
         }
@@ -130,24 +146,40 @@ impl InstallationData {
                 self.bad_secrets.insert(name, unread);
                 DataChange::with(is_change, text)
             }
-            DataKind::ConfigMap | DataKind::Secret => DataChange::with(
-                false,
-                format!(
-                    "{} {name} cannot be read: {reason}; its last content stays in force",
-                    kind.gvk().kind
-                ),
-            ),
+            DataKind::ConfigMap | DataKind::Secret => {
+                let why = format!("cannot be read: {reason}");
+                self.impaired(kind, &name, &why)
+            }
         }
+    }
+
+    /// A `ConfigMap` without the label that makes it count.
+    fn unlabelled(&mut self, kind: DataKind, name: &str) -> DataChange {
+        if !SETTINGS_MAPS.contains(&name) {
+            return DataChange::of(self.config_maps.remove(name).is_some());
+        }
+        let why = format!("does not have the label {}={}", names::PART_OF_LABEL, names::PART_OF);
+        self.impaired(kind, name, &why)
+    }
+
+    /// Reports settings that cannot be followed, once for each reason.
+    fn impaired(&mut self, kind: DataKind, name: &str, why: &str) -> DataChange {
+        let effect = match self.known(kind, name) {
+            Some(_) => "its last content stays in effect until it is fixed or the process restarts",
+            None => "it is ignored, and the defaults are in effect",
+        };
+        let text = format!("{} {name} {why}; {effect}", kind.gvk().kind);
+        if self.settings_problems.get(name) == Some(&text) {
+            return DataChange::default();
+        }
+        self.settings_problems.insert(name.to_owned(), text.clone());
+        DataChange::with(true, text)
     }
 
     fn delete(&mut self, kind: DataKind, name: &str) -> DataChange {
         match kind {
-            DataKind::ConfigMap if is_given_up(name) => {
-                let is_change = self.config_maps.remove(name).is_some();
-                let text = format!("ConfigMap {name} is gone, and with it what it allowed");
-                DataChange { is_change, problem: is_change.then_some(text) }
-            }
-            DataKind::ConfigMap => self.kept(kind, name),
+            DataKind::ConfigMap if SETTINGS_MAPS.contains(&name) => self.kept(kind, name),
+            DataKind::ConfigMap => DataChange::of(self.config_maps.remove(name).is_some()),
             DataKind::Secret if name == names::SECRET => self.kept(kind, name),
             DataKind::Secret => {
                 let was_bad = self.bad_secrets.remove(name).is_some();
@@ -160,9 +192,17 @@ impl InstallationData {
         }
     }
 
-    fn kept(&self, kind: DataKind, name: &str) -> DataChange {
-        let text = || format!("{} {name} is gone; its last content stays in force", kind.gvk().kind);
-        DataChange { is_change: false, problem: self.known(kind, name).map(|_| text()) }
+    /// Settings that were deleted. A watch that selects by label reports a lost label in the same way.
+    fn kept(&mut self, kind: DataKind, name: &str) -> DataChange {
+        if self.known(kind, name).is_none() {
+            let is_repaired = self.settings_problems.remove(name).is_some();
+            return DataChange::of(is_repaired);
+        }
+        let why = match kind {
+            DataKind::ConfigMap => "was deleted or lost its label",
+            DataKind::Secret | DataKind::Project => "was deleted",
+        };
+        self.impaired(kind, name, why)
     }
 }
 
@@ -171,15 +211,4 @@ fn is_selected(kind: DataKind, object: &Object) -> bool {
     !matches!(kind, DataKind::ConfigMap)
         || object.name() == names::RBAC_CONFIG_MAP
         || object.label(names::PART_OF_LABEL) == Some(names::PART_OF)
-}
-
-/// Whether what a `ConfigMap` allows ends with it.
-fn is_given_up(name: &str) -> bool {
-    let given_up = [
-        names::RBAC_CONFIG_MAP,
-        names::TLS_CERTS_CONFIG_MAP,
-        names::KNOWN_HOSTS_CONFIG_MAP,
-        names::GPG_KEYS_CONFIG_MAP,
-    ];
-    given_up.contains(&name)
 }

@@ -120,8 +120,10 @@ pub fn apply(data: &mut InstallationData, kind: DataKind, event: DataEvent) -> b
     change.is_change
 }
 
-/// Whether an object need not be read, because this version or a later one was: that of a write of our own.
+/// Whether an object need not be read, because this version or a later one was: that of a write of our own. Settings
+/// that were lost are read again, as the same version may return.
 fn is_known(data: &InstallationData, kind: DataKind, received: &Received) -> bool {
-    let known = data.known(kind, received.key().name.as_str());
-    !is_news(known, received.uid(), received.version())
+    let name = received.key().name.as_str();
+    let is_lost = kind != DataKind::Project && data.settings_problems.contains_key(name);
+    !is_lost && !is_news(data.known(kind, name), received.uid(), received.version())
 }

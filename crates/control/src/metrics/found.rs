@@ -1,5 +1,6 @@
 //! What a scrape shows that nobody counts: what is, at that time.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use smol_str::SmolStr;
@@ -109,6 +110,8 @@ pub struct Found<'a> {
     pub(crate) queues: &'a [QueueInfo],
     /// Repositories and templates that several Secrets declare (REP-21).
     pub duplicate_credentials: usize,
+    /// Settings objects that cannot be followed any more, by name (API-89).
+    pub settings_problems: &'a BTreeMap<String, String>,
     /// Families of others of the process, as text.
     pub others: &'a str,
 }

@@ -19,10 +19,20 @@ pub(super) fn write(body: &mut Body, found: &Found<'_>) {
     let name = "tiphys_repository_duplicate_credentials";
     body.family(name, "gauge", "Number of repositories and templates that several Secrets declare");
     body.sample(name, [], found.duplicate_credentials);
+    settings_problems(body, found);
     queues(body, found.queues);
     absent(body);
     body.family("argocd_info", "gauge", "Information about the process");
     body.sample("argocd_info", [("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+/// Settings whose last content, or whose defaults, are in effect because their object cannot be followed (API-89).
+fn settings_problems(body: &mut Body, found: &Found<'_>) {
+    let name = "tiphys_settings_problem";
+    body.family(name, "gauge", "Settings objects that were deleted, lost their label or cannot be read");
+    for object in found.settings_problems.keys() {
+        body.sample(name, [("object", object.as_str())], 1);
+    }
 }
 
 /// Families of what there is not: no `kubectl`, no Redis, no client-go (CTL-121, CTL-127). Whoever asks for them finds that

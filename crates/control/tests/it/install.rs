@@ -64,6 +64,17 @@ impl Prepared {
         self.ask(Method::PATCH, "/api/v1/namespaces/argocd/configmaps/argocd-cm", &change);
     }
 
+    /// Removes the label that makes `argocd-cm` count.
+    pub(crate) fn unlabel_settings(&self) {
+        let change = json!({"metadata": {"labels": null}});
+        self.ask(Method::PATCH, "/api/v1/namespaces/argocd/configmaps/argocd-cm", &change);
+    }
+
+    /// Deletes `argocd-cm`.
+    pub(crate) fn delete_settings(&self) {
+        self.ask(Method::DELETE, "/api/v1/namespaces/argocd/configmaps/argocd-cm", &Value::Null);
+    }
+
     /// What a setting says; empty when it is not there.
     pub(crate) fn setting(&self, key: &str) -> String {
         let settings = self.get("/api/v1/namespaces/argocd/configmaps/argocd-cm");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::install::World;
+use crate::install::{Prepared, World};
 
 const MOMENT: Duration = Duration::from_secs(10);
 
@@ -80,4 +80,23 @@ async fn trk_67_an_id_is_made_when_the_settings_come_to_ask_for_it() {
     world.pass(Duration::from_mins(4)).await;
     assert_eq!(world.value(), "two");
     assert_eq!(world.object("shop")["metadata"]["annotations"]["argocd.argoproj.io/installation-id"], id);
+}
+
+/// API-89: settings that lose their label or are deleted while the controller runs stay in effect, and the metrics show it.
+#[tokio::test(start_paused = true)]
+async fn api_89_lost_settings_stay_in_effect_and_are_shown() {
+    let world = World::prepare();
+    world.set("resource.exclusions", "- kinds: [ConfigMap]\n  apiGroups: ['']\n");
+    let world = world.run().await;
+    world.commit("one");
+    world.create();
+    world.pass(MOMENT).await;
+    let line = "\ntiphys_settings_problem{object=\"argocd-cm\"} 1\n";
+    assert!(!world.metrics().contains(line));
+    for lose in [Prepared::unlabel_settings, Prepared::delete_settings] {
+        lose(&world);
+        world.pass(Duration::from_mins(10)).await;
+        assert_eq!(world.object("shop")["kind"], "Status", "the excluded kind is not managed");
+        assert!(world.metrics().contains(line), "{}", world.metrics());
+    }
 }

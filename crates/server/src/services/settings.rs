@@ -14,10 +14,18 @@ const PASSWORD_PATTERN: &str = "^.{8,32}$";
 
 pub(super) fn call(context: &Context<'_>, method: &str) -> Result<Reply, Status> {
     match method {
-        "Get" => Ok(Reply::value(Value::Object(get(context)))),
+        "Get" => Ok(Reply { warnings: problems(context), ..Reply::value(Value::Object(get(context))) }),
         "GetPlugins" => Ok(Reply::value(plugins(context)?)),
         _ => Err(unimplemented(method)),
     }
+}
+
+/// Settings objects that cannot be followed any more, for callers who logged in (API-89).
+fn problems(context: &Context<'_>) -> Vec<String> {
+    if !context.is_logged_in() && !context.is_unchecked() {
+        return Vec::new();
+    }
+    context.world.installation.settings_problems.values().cloned().collect()
 }
 
 /// The config management plugins that are there now, by name (API-182).
