@@ -1,6 +1,7 @@
 //! Proxy extensions: requests of the web interface that are handed on to services of the operator (API-220..223).
 
 mod config;
+mod outgoing;
 mod socket;
 
 use std::net::SocketAddr;
@@ -22,11 +23,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::counts::Visiting;
-use crate::http::pass::{OF_CONNECTION, handed_back, head_of};
-use crate::http::{Body, Front, Refused, Request, body, socket as handshake};
+use crate::http::pass::{handed_back, head_of};
+use crate::http::{Body, Front, Refused, Request, body, cookie, socket as handshake};
 use crate::services::Services;
 use crate::world::World;
-use config::{Backend, Extension};
+use config::Extension;
+use outgoing::Facts;
 
 pub(crate) use config::{Extensions, read};
 
@@ -46,18 +48,6 @@ const READ_TIMEOUT: Duration = Duration::from_mins(5);
 pub(crate) const APPLICATION: HeaderName = HeaderName::from_static("argocd-application-name");
 /// The project of that.
 pub(crate) const PROJECT: HeaderName = HeaderName::from_static("argocd-project-name");
-const NAMESPACE: HeaderName = HeaderName::from_static("argocd-namespace");
-const CLUSTER_NAME: HeaderName = HeaderName::from_static("argocd-target-cluster-name");
-const CLUSTER_URL: HeaderName = HeaderName::from_static("argocd-target-cluster-url");
-const USERNAME: HeaderName = HeaderName::from_static("argocd-username");
-const USER_ID: HeaderName = HeaderName::from_static("argocd-user-id");
-const USER_GROUPS: HeaderName = HeaderName::from_static("argocd-user-groups");
-/// What services believe because it comes from us: never from a browser (API-223).
-const OURS: [HeaderName; 6] = [NAMESPACE, CLUSTER_NAME, CLUSTER_URL, USERNAME, USER_ID, USER_GROUPS];
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-
 /// Who asks an extension about which application, after all questions were asked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Visit {
@@ -95,7 +85,23 @@ fn counted(
     if let Some(visiting) = &mut visiting {
         visiting.answered(answer.status());
     }
-    handed_back(answer, (place, visiting))
+    let mut response = handed_back(answer, (place, visiting));
+    drop_session_cookies(response.headers_mut());
+    response
+}
+
+/// Removes cookies of the session from a service's answer: only the server starts and ends sessions.
+fn drop_session_cookies(headers: &mut HeaderMap) {
+    let is_ours =
+        |value: &HeaderValue| value.as_bytes().trim_ascii_start().starts_with(cookie::NAME.as_bytes());
+    if headers.get_all(header::SET_COOKIE).iter().any(is_ours) {
+        let kept: Vec<HeaderValue> =
+            headers.get_all(header::SET_COOKIE).iter().filter(|value| !is_ours(value)).cloned().collect();
+        headers.remove(header::SET_COOKIE);
+        for value in kept {
+            headers.append(header::SET_COOKIE, value);
+        }
+    }
 }
 
 /// What hands requests on.
@@ -163,7 +169,7 @@ impl Proxy {
     async fn pass(&self, mut request: Request) -> Result<Response<Body>, Refused> {
         let upgrade = hyper::upgrade::on(&mut request.http);
         let (head, incoming) = request.http.into_parts();
-        let (name, rest) = named(head.uri.path())?;
+        let (name, rest) = outgoing::named(head.uri.path())?;
         let visit = self.services.visit(&head, request.peer, name).await?;
         let errand = self.errand(&head, request.peer, (name, rest), &visit)?;
         let mut visiting = Some(self.services.counts().visit(name));
@@ -216,10 +222,11 @@ impl Proxy {
         let invalid = || Refused::new(StatusCode::BAD_REQUEST, "invalid extension");
         let backend = extension.backend(visit.cluster.as_ref()).ok_or_else(invalid)?;
         let query = head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let facts = Facts { peer, visit, namespace: world.namespace(), is_secure: self.is_secure };
         Ok(Errand {
             client: self.client(extension, world.extensions()).ok_or_else(invalid)?,
             url: format!("{}{rest}{query}", backend.url),
-            headers: self.headers(head, peer, visit, world.namespace(), backend),
+            headers: outgoing::headers(head, &facts, backend),
             extension: extension.clone(),
         })
     }
@@ -253,6 +260,7 @@ impl Proxy {
             return Ok(counted(answer, place, visiting));
         }
         let mut response = head_of(&answer);
+        drop_session_cookies(response.headers_mut());
         handshake::switch(response.headers_mut());
         let service = answer.upgrade().await.map_err(|error| unreachable(&name, &error.without_url()))?;
         // A socket that is open has been answered, however long it lasts.
@@ -303,103 +311,5 @@ impl Proxy {
         clients.retain(|(known, _)| all.get(&known.name) == Some(known));
         clients.push((extension.clone(), client.clone()));
         Some(client)
-    }
-
-    /// The headers that a service gets: those of the browser without its session, and what we know of it.
-    fn headers(
-        &self,
-        head: &Head,
-        peer: SocketAddr,
-        visit: &Visit,
-        namespace: &str,
-        backend: &Backend,
-    ) -> HeaderMap {
-        let is_kept = |name: &HeaderName| {
-            !OF_CONNECTION.contains(name)
-                && !OURS.contains(name)
-                && ![header::HOST, header::CONTENT_LENGTH, header::COOKIE, header::AUTHORIZATION]
-                    .contains(name)
-        };
-        let kept = head.headers.iter().filter(|(name, _)| is_kept(name));
-        let mut headers: HeaderMap = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let before = head.headers.get(FORWARDED_FOR).and_then(|value| value.to_str().ok());
-        let from = match before {
-            Some(before) => format!("{before}, {}", peer.ip()),
-            None => peer.ip().to_string(),
-        };
-        let host = head.headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let (cluster, server) = visit
-            .cluster
-            .as_ref()
-            .map_or(("", ""), |cluster| (cluster.name.as_str(), cluster.server.as_str()));
-        let groups = visit.groups.join(",");
-        let known = [
-            (FORWARDED_FOR, from.as_str()),
-            (FORWARDED_HOST, host),
-            (FORWARDED_PROTO, if self.is_secure { "https" } else { "http" }),
-            (NAMESPACE, namespace),
-            (CLUSTER_NAME, cluster),
-            (CLUSTER_URL, server),
-            (USERNAME, &visit.username),
-            (USER_ID, &visit.user_id),
-            (USER_GROUPS, &groups),
-        ];
-        for (name, value) in known {
-            if let Ok(value) = HeaderValue::from_str(value)
-                && !value.is_empty()
-            {
-                headers.insert(name, value);
-            }
-        }
-        for (name, value) in &backend.headers {
-            if let Ok(mut value) = HeaderValue::from_str(value.expose()) {
-                value.set_sensitive(true);
-                headers.insert(name.clone(), value);
-            }
-        }
-        headers
-    }
-}
-
-/// The name of an extension, and the path that its service gets: as it came, but never one that leads out of it.
-fn named(path: &str) -> Result<(&str, &str), Refused> {
-    let below = path.strip_prefix(PREFIX).unwrap_or_default();
-    let (name, rest) = match below.find('/') {
-        Some(at) => below.split_at(at),
-        None => (below, ""),
-    };
-    if name.is_empty() {
-        return Err(Refused::new(StatusCode::BAD_REQUEST, "Invalid URL: extension name is missing"));
-    }
-    let leads_out = rest.split(['/', '\\']).any(|part| {
-        let part = part.to_ascii_lowercase().replace("%2e", ".");
-        part == ".." || part == "." || part.contains("%2f") || part.contains("%5c")
-    });
-    if leads_out {
-        return Err(Refused::new(StatusCode::BAD_REQUEST, "Invalid URL: its path leads elsewhere"));
-    }
-    Ok((name, rest))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn api_223_a_path_stays_below_its_service() {
-        assert_eq!(named("/extensions/httpbin/get/a%20b"), Ok(("httpbin", "/get/a%20b")));
-        assert_eq!(named("/extensions/httpbin"), Ok(("httpbin", "")));
-        assert_eq!(named("/extensions/httpbin/..a/b.."), Ok(("httpbin", "/..a/b..")));
-        for bad in [
-            "/extensions/",
-            "/extensions//x",
-            "/extensions/e/../x",
-            "/extensions/e/a/%2E%2e/x",
-            "/extensions/e/./x",
-            "/extensions/e/a%2f..%2fb",
-            "/extensions/e/..\\x",
-        ] {
-            assert_eq!(named(bad).unwrap_err().status, StatusCode::BAD_REQUEST, "{bad}");
-        }
     }
 }

@@ -9,7 +9,7 @@ use tiphys_oidc::http::{HttpClient, client};
 
 use super::settings::SsoSettings;
 use crate::http::cookie::{self, Cookies};
-use crate::http::pass::{OF_CONNECTION, head_of};
+use crate::http::pass::{OF_CONNECTION, head_of, leads_out};
 use crate::http::{Body, Request, body, plain};
 use crate::world::World;
 
@@ -42,6 +42,9 @@ impl DexProxy {
             return plain(StatusCode::BAD_GATEWAY, "Dex cannot be reached\n");
         };
         let (parts, mut incoming) = request.http.into_parts();
+        if leads_out(parts.uri.path()) {
+            return plain(StatusCode::BAD_REQUEST, "Bad Request\n");
+        }
         let Ok(bytes) = body::read(&mut incoming, REQUEST_BYTES_MAX).await else {
             return plain(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large\n");
         };

@@ -135,6 +135,46 @@ async fn api_223_a_request_reaches_its_service_without_the_session_and_with_what
     assert!(home.counts.text().contains(took));
 }
 
+/// API-223, issue 39: services that read `_` and `-` alike see nothing of the browser beside what the server says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_223_colliding_headers_never_reach_a_service() {
+    let (address, seen) = service().await;
+    let home = home(&config(&address)).await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let forged = [
+        ("argocd_username", "admin"),
+        ("argocd.user.id", "admin"),
+        ("argocd-user_groups", "admins"),
+        ("argocd_application_name", "argocd:other"),
+        ("argocd-application-name", "argocd:other"),
+        ("argocd-of-the-future", "1"),
+        ("x_forwarded_for", "10.0.0.1"),
+        ("x-forwarded-user", "admin"),
+        ("forwarded", "for=10.0.0.1"),
+        ("x-original-url", "/admin"),
+        ("grpc-metadata-token", "mine"),
+        ("transfer_encoding", "chunked"),
+        ("x_own", "kept"),
+    ];
+    let headers = [&WEB[..], &forged].concat();
+    assert_eq!(get(&home, &kim, "/extensions/echo/a", &headers).await.0, 201);
+    let (_, got, _) = seen.lock().remove(0);
+    for (name, value) in &forged {
+        let is_kept = got.get_all(*name).iter().any(|found| found == value);
+        assert_eq!(is_kept, *name == "x_own", "{name}");
+    }
+    assert_eq!(got["argocd-username"], "kim");
+    assert_eq!(got["argocd-application-name"], "argocd:web");
+    assert_eq!(got["argocd-project-name"], "shop");
+    assert_eq!(got["x-forwarded-for"], "127.0.0.1");
+    for path in ["..;/x", "a/%2e%2e;v=1/x", "%252e%252e/x", "%25252e./x", "%c0%ae%c0%ae/x", "a%255c..%255cb"]
+    {
+        assert_eq!(get(&home, &kim, &format!("/extensions/echo/{path}"), &WEB).await.0, 400, "{path}");
+    }
+    assert!(seen.lock().is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn api_222_who_may_not_learns_nothing_and_only_they_who_may_learn_what_there_is() {
     let (address, seen) = service().await;
