@@ -2,6 +2,7 @@
 //!
 //! Members are what the CRD has, optional ones absent when empty. Unknown members survive a round trip.
 
+mod abridged;
 mod hydrator;
 mod source;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::codes::ConditionType;
+pub use abridged::{OMITTED, are_copies};
 pub use hydrator::Hydrator;
 pub use source::{
     ApplicationSource, DirectorySource, HelmFileParameter, HelmParameter, HelmSource, IntOrString,

@@ -39,6 +39,23 @@ fn escaped(text: &str, escape: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Shortens a text to this many bytes, with a mark that says how many are missing. Says whether it did.
+pub fn cut(text: &mut String, bytes_max: usize) -> bool {
+    if text.len() <= bytes_max {
+        return false;
+    }
+    let mark = format!("… ({} bytes in total)", text.len());
+    let mut end = bytes_max.saturating_sub(mark.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    if mark.len() <= bytes_max {
+        text.push_str(&mark);
+    }
+    true
+}
+
 /// Control characters, separators of lines and paragraphs, and marks that turn the direction of writing.
 fn is_hostile(letter: char) -> bool {
     letter.is_control()
@@ -55,5 +72,17 @@ mod tests {
         assert_eq!(line(hostile), "a\\x1b[2J\\x9b31m\\r\\nb\\tc\\x7f\\u{202e}d\\u{2028}");
         assert_eq!(lines(hostile), "a\\x1b[2J\\x9b31m\\r\nb\tc\\x7f\\u{202e}d\\u{2028}");
         assert!(matches!(line("größer 漢字 🚀"), Cow::Borrowed(_)));
+    }
+    #[test]
+    fn ctl_36_a_long_text_is_cut_between_letters_and_says_so() {
+        let mut short = "é".repeat(50);
+        assert!(!cut(&mut short, 100));
+        let mut long = "é".repeat(51);
+        assert!(cut(&mut long, 100));
+        assert!(long.len() <= 100 && long.ends_with("é… (102 bytes in total)"), "{long}");
+        let again = long.clone();
+        assert!(!cut(&mut long, 100) && long == again);
+        let mut tiny = "é".repeat(51);
+        assert!(cut(&mut tiny, 3) && tiny.len() <= 3);
     }
 }

@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::json;
 use tiphys_api::application::{
-    Info, Operation, OperationInitiator, RetryStrategy, SyncOperation, SyncPolicy,
+    ApplicationSource, Info, Operation, OperationInitiator, RetryStrategy, SyncOperation, SyncPolicy,
+    are_copies,
 };
 use tiphys_api::applicationset::{ApplicationSetStrategy, RolloutApplicationStatus, RolloutStep};
 use tiphys_api::codes::{ConditionType, OperationPhase, RolloutPhase, SetConditionType, SetReason};
@@ -406,7 +407,8 @@ pub fn is_current(application: &LiveApplication) -> bool {
             let holder = json!({name: value.cloned().unwrap_or_default()});
             holder.as_object().map(crate::canonical::spec).unwrap_or_default()
         };
-        canonical(compared.get(name)) == canonical(application.spec.get(name))
+        let (copy, declared) = (compared.get(name), application.spec.get(name));
+        canonical(copy) == canonical(declared) || is_abridged(copy, declared)
     };
     let several = application.spec.get("sources").and_then(|sources| sources.as_array());
     // Of several sources all are compared; those of a hydrator are not in the spec.
@@ -416,6 +418,18 @@ pub fn is_current(application: &LiveApplication) -> bool {
         application.spec.get("source").is_none_or(serde_json::Value::is_null) || part("source")
     };
     !compared.is_null() && sources && part("destination") && part("ignoreDifferences")
+}
+
+/// Whether a status has digests in place of the options of these sources (CTL-36).
+fn is_abridged(copy: Option<&serde_json::Value>, declared: Option<&serde_json::Value>) -> bool {
+    let sources = |value: Option<&serde_json::Value>| -> Option<Vec<ApplicationSource>> {
+        let value = value?.clone();
+        let list = if value.is_array() { value } else { serde_json::Value::Array(vec![value]) };
+        serde_json::from_value(list).ok()
+    };
+    sources(copy).zip(sources(declared)).is_some_and(|(copy, declared)| {
+        copy.iter().any(ApplicationSource::is_abridged) && are_copies(&copy, &declared)
+    })
 }
 
 #[cfg(test)]

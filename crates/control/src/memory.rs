@@ -68,6 +68,9 @@ pub(crate) struct AppMemory {
     pub(crate) unreached_since: Option<Duration>,
     /// All results of the running attempt: the status may have room for a part only.
     pub(crate) ledger: Option<LedgerCopy>,
+    /// Room for a status after the API server refused a larger one, and the size of the rest of the object then
+    /// (CTL-36).
+    pub(crate) status_room: Option<StatusRoom>,
     /// The tracking profile that everything was marked by in the operation that runs; `None` when it changed meanwhile, or
     /// another process began.
     pub(crate) marks_by: Option<String>,
@@ -123,6 +126,13 @@ pub(crate) struct Targets {
     pub(crate) made_for: [u8; 32],
     /// The renderings they are from. Held, so that the same is not rendered again as long as this is in memory.
     pub(crate) renderings: Vec<Arc<Held>>,
+}
+
+/// Room for a status that the API server accepts beside the rest of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StatusRoom {
+    pub(crate) rest_bytes: usize,
+    pub(crate) room: usize,
 }
 
 /// Tells values apart that were read from JSON: equal for equal ones.

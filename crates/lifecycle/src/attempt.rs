@@ -79,6 +79,19 @@ pub fn sources_of(app: &Application, operation: &Operation) -> (Vec<ApplicationS
     }
 }
 
+/// The sources that an operation deployed: those of its result, with the options that the stored result has no room
+/// for (CTL-36).
+pub fn deployed_sources(app: &Application, state: &OperationState) -> Vec<ApplicationSource> {
+    let Some(result) = &state.sync_result else { return Vec::new() };
+    let recorded = if result.sources.is_empty() { result.source.as_slice() } else { &result.sources };
+    let (whole, _) = sources_of(app, app.operation.as_deref().unwrap_or(&state.operation));
+    let with_options = |recorded: &ApplicationSource| {
+        let source = whole.iter().find(|source| recorded.is_copy_of(source));
+        source.unwrap_or(recorded).clone()
+    };
+    recorded.iter().map(with_options).collect()
+}
+
 /// Revisions the operation is bound to: recorded ones, else its own; empty asks for the newest.
 pub fn wanted_revisions(sync: &SyncOperation, multi: bool, recorded: Option<&SyncResult>) -> Vec<String> {
     if let Some(result) = recorded {

@@ -3,12 +3,16 @@
 use jiff::Timestamp;
 use tiphys_api::Application;
 use tiphys_api::application::{
-    Operation, OperationInitiator, ResourceStatus, RetryStrategy, SyncOperation, SyncResource,
+    Operation, OperationInitiator, ResourceStatus, RetryStrategy, SyncOperation, SyncResource, are_copies,
 };
 use tiphys_api::codes::{OperationPhase, SyncStatusCode};
 use tiphys_api::settings::SelfHeal;
 
+use crate::fit::{COPY_BYTES_MAX, json_bytes};
 use crate::operation::UNREACHED;
+
+/// Objects that one self-heal applies; the next one heals the others. The list is stored in `.operation`.
+const HEALED_MAX: usize = 5_000;
 
 /// What the comparison found.
 #[derive(Clone, Debug)]
@@ -65,11 +69,13 @@ pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: 
         sync_options: app.sync_options().to_vec(),
         ..SyncOperation::default()
     };
+    // Large sources are those of the spec, without a copy of their own (CTL-36).
+    let is_copied = json_bytes(&app.sources()) <= COPY_BYTES_MAX;
     if app.is_multi_source() {
-        sync.sources.clone_from(&app.spec.sources);
+        sync.sources = if is_copied { app.spec.sources.clone() } else { Vec::new() };
         sync.revisions = compared.revisions.to_vec();
     } else {
-        sync.source = app.single_source().cloned();
+        sync.source = app.single_source().filter(|_| is_copied).cloned();
         sync.revision = compared.revisions.first().cloned().unwrap_or_default();
     }
     match attempted(app, compared) {
@@ -125,6 +131,7 @@ fn unsynced(resources: &[ResourceStatus]) -> Vec<SyncResource> {
         .iter()
         .filter(|r| r.status != SyncStatusCode::Synced && !r.hook && !r.name.is_empty())
         .map(item)
+        .take(HEALED_MAX)
         .collect()
 }
 
@@ -142,9 +149,9 @@ fn attempted(app: &Application, compared: &Compared<'_>) -> Attempted {
         None => completed,
         Some(result) => {
             let same_source = if app.is_multi_source() {
-                result.sources == app.spec.sources
+                are_copies(&result.sources, &app.spec.sources)
             } else {
-                result.source.as_ref() == app.single_source()
+                are_copies(result.source.as_slice(), app.single_source().map_or(&[], std::slice::from_ref))
             };
             let same_revision = if app.is_multi_source() {
                 result.revisions == compared.revisions
@@ -206,6 +213,33 @@ mod tests {
             &Settings::default().controller().self_heal,
             "2026-01-01T00:00:10Z".parse().unwrap(),
         )
+    }
+
+    /// CTL-36: large sources are not copied into the operation, and their attempt is recognised by its digest.
+    #[test]
+    fn ctl_36_large_sources_are_not_copied_and_are_recognised() {
+        let values = json!({"repoURL": "r", "helm": {"values": "x".repeat(100_000)}});
+        let with = |state: &Value| {
+            let mut app = app(&json!({}), state);
+            app.spec.source = serde_json::from_value(values.clone()).unwrap();
+            app
+        };
+        let new = with(&Value::Null);
+        let Decision::Start(operation) = run(&new, &[resource("OutOfSync", false)]) else { panic!() };
+        let sync = operation.sync.unwrap();
+        assert_eq!((sync.source, sync.revision.as_str()), (None, "r1"));
+        let mut state = done("r1", "Succeeded", 0, "2026-01-01T00:00:01Z");
+        state["syncResult"]["source"] = serde_json::to_value(new.spec.source.unwrap().abridged()).unwrap();
+        let again = run(&with(&state), &[resource("OutOfSync", false)]);
+        assert_eq!(again, Decision::Skip("already synced to this revision, and self-heal is off"));
+    }
+
+    #[test]
+    fn ctl_63_a_self_heal_applies_a_bounded_list() {
+        let automated = json!({"selfHeal": true});
+        let app = app(&automated, &done("r1", "Succeeded", 0, "2026-01-01T00:00:01Z"));
+        let Decision::Start(operation) = run(&app, &vec![resource("OutOfSync", false); 6_000]) else { panic!() };
+        assert_eq!(operation.sync.unwrap().resources.len(), HEALED_MAX);
     }
 
     fn done(revision: &str, phase: &str, heals: i64, finished: &str) -> Value {

@@ -1,7 +1,7 @@
 //! Decides what an Application does next, as pure functions over values: when to compare ([`refresh`]), when to
 //! sync by itself ([`autosync`]) or because somebody asks ([`request`]), how an operation goes on and ends
 //! ([`operation`], [`attempt`]) and a deletion proceeds ([`finalizers`]), what the status becomes ([`refresh_status`],
-//! [`status`]) and how that is written ([`status_patch`]), what is hydrated and what is committed for that ([`hydration`]), and whom a
+//! [`status`]), how it is fitted into its object ([`fit`]) and how that is written ([`status_patch`]), what is hydrated and what is committed for that ([`hydration`]), and whom a
 //! push concerns ([`webhook`]).
 //!
 //! Nothing here reads a clock or a cluster; the shells (controller, command line, `eval`, server) pass the time and
@@ -11,6 +11,7 @@ pub mod attempt;
 pub mod autosync;
 pub mod brake;
 pub mod finalizers;
+pub mod fit;
 #[cfg(test)]
 mod fixtures;
 pub mod hydration;

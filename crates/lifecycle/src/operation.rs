@@ -5,6 +5,8 @@ use tiphys_api::Application;
 use tiphys_api::application::{Backoff, HistoryEntry, OperationState, RetryStrategy};
 use tiphys_api::codes::OperationPhase;
 
+use crate::attempt;
+
 /// Begins the message of an operation whose destination did not answer (CTL-46).
 pub const UNREACHED: &str = "Failed to get destination cluster: ";
 
@@ -172,12 +174,13 @@ pub fn extend_history(app: &Application, state: &OperationState, now: Timestamp)
         && sync.is_some_and(|sync| !sync.dry_run && sync.resources.is_empty());
     if let Some(result) = state.sync_result.as_ref().filter(|_| records) {
         let multi = !result.sources.is_empty();
+        let sources = attempt::deployed_sources(app, state);
         history.push(HistoryEntry {
             id: history.last().map_or(0, |entry| entry.id.saturating_add(1)),
             revision: if multi { String::new() } else { result.revision.clone() },
             revisions: if multi { result.revisions.clone() } else { Vec::new() },
-            source: result.source.clone().filter(|_| !multi),
-            sources: result.sources.clone(),
+            source: sources.first().cloned().filter(|_| !multi),
+            sources: if multi { sources } else { Vec::new() },
             deployed_at: shown(now),
             deploy_started_at: Some(state.started_at.clone()),
             initiated_by: state.operation.initiated_by.clone(),
@@ -275,6 +278,23 @@ mod tests {
         assert_eq!(hinted.message, "Make sure it is installed. Retrying attempt #1 at 12:00AM.");
         assert!(end_pass(&mut state, OperationPhase::Failed, "boom", Ending::default(), now));
         assert_eq!(state.message, "boom (retried 1 times).");
+    }
+
+    /// CTL-36: the history has the values that were deployed, also where the stored result has a digest of them.
+    #[test]
+    fn ctl_36_history_restores_values_from_the_source() {
+        let mut state = running(&json!({}));
+        state.phase = "Succeeded".into();
+        let mut app = app(&json!({"sync": {}}), &Value::Null);
+        let values = json!({"repoURL": "r", "helm": {"values": "x".repeat(100_000)}});
+        app.spec.source = serde_json::from_value(values).unwrap();
+        state.sync_result = Some(serde_json::from_value(json!({"revision": "r"})).unwrap());
+        let recorded = app.spec.source.as_ref().map(|source| source.abridged());
+        state.sync_result.as_mut().unwrap().source.clone_from(&recorded);
+        let now = at("2026-01-01T00:00:00Z");
+        assert_eq!(extend_history(&app, &state, now)[0].source, app.spec.source);
+        app.spec.source = serde_json::from_value(json!({"repoURL": "r"})).unwrap();
+        assert_eq!(extend_history(&app, &state, now)[0].source, recorded, "the values are gone");
     }
 
     #[test]

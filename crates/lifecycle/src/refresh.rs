@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::Application;
+use tiphys_api::application::are_copies;
 use tiphys_api::codes::SyncStatusCode;
 use tiphys_api::names::annotation;
 
@@ -99,9 +100,10 @@ pub fn decide(
     }
     let normal = |level, reason| Some(Refresh { level, kind: RefreshKind::Normal, reason });
     let same_source = if app.is_multi_source() {
-        compared.sources == app.spec.sources
+        are_copies(&compared.sources, &app.spec.sources)
     } else {
-        compared.source.as_ref() == app.single_source() && compared.sources.is_empty()
+        are_copies(compared.source.as_slice(), app.single_source().map_or(&[], std::slice::from_ref))
+            && compared.sources.is_empty()
     };
     if !same_source {
         return normal(Level::ForceLatest, Reason::SourceChanged);
@@ -174,6 +176,7 @@ fn last(app: &Application, seen: Option<Timestamp>) -> Option<Timestamp> {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+    use tiphys_api::application::ApplicationSource;
 
     fn app(change: impl FnOnce(&mut Value)) -> Application {
         let mut value = json!({"metadata": {"name": "a"}, "spec": {"project": "default",
@@ -218,6 +221,18 @@ mod tests {
         assert_eq!(decide(&app(|_| {}), Some(Level::Recent), SOFT, None, now).unwrap().level, Level::Recent);
         let rules = app(|v| v["spec"]["ignoreDifferences"] = json!([{"kind": "*", "jsonPointers": ["/a"]}]));
         assert_eq!(decide(&rules, None, SOFT, None, now).unwrap().reason, Reason::IgnoreRulesChanged);
+    }
+
+    /// CTL-36: a digest in `comparedTo` stands for its source, and for no other.
+    #[test]
+    fn ctl_36_an_abridged_copy_is_the_source_it_was_made_of() {
+        let now = at("2026-01-01T00:00:10Z");
+        let values = |letter: &str| json!({"repoURL": "r", "helm": {"values": letter.repeat(100_000)}});
+        let mut app = app(|v| v["spec"]["source"] = values("x"));
+        app.status.sync.compared_to.source = app.spec.source.as_ref().map(ApplicationSource::abridged);
+        assert_eq!(decide(&app, None, SOFT, None, now), None);
+        app.spec.source = serde_json::from_value(values("y")).unwrap();
+        assert_eq!(decide(&app, None, SOFT, None, now).unwrap().reason, Reason::SourceChanged);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use tiphys_api::Application;
 use tiphys_api::application::{ApplicationStatus, Condition, HealthStatus, ResourceStatus, Summary};
 use tiphys_api::codes::{ConditionType, HealthCode, SyncStatusCode};
+use tiphys_api::printable;
 
+use crate::fit::TEXT_BYTES_MAX;
 use crate::operation::shown;
 use crate::refresh::Level;
 use crate::status::merge_conditions;
@@ -84,12 +86,13 @@ pub fn show_invalid_spec(app: &mut Application, conditions: Vec<Condition>, now:
 /// objects, as far as they could be seen (INV-15). `is_same` says whether two texts are about one failure.
 pub fn show_failure(
     app: &mut Application,
-    error: String,
+    mut error: String,
     health: HealthStatus,
     persist_health: bool,
     is_same: impl Fn(&str, &str) -> bool,
     now: Timestamp,
 ) {
+    printable::cut(&mut error, TEXT_BYTES_MAX);
     let status = &mut app.status;
     // A failure that is answered from memory for an hour, and then is not, is one failure: a settled
     // installation writes nothing (INV-5).

@@ -3,7 +3,8 @@
 
 use tiphys_api::Application;
 use tiphys_api::application::{
-    HistoryEntry, Info, Operation, RetryStrategy, SyncOperation, SyncResource, SyncStrategy,
+    ApplicationSource, HistoryEntry, Info, Operation, RetryStrategy, SyncOperation, SyncResource,
+    SyncStrategy,
 };
 
 /// A sync as it is asked for.
@@ -58,6 +59,15 @@ pub enum RequestError {
     /// Automated sync would undo a rollback at once.
     #[error("rollback cannot be initiated when auto-sync is enabled")]
     RollbackOfAutomated,
+    /// The history has a digest in place of the options.
+    #[error(
+        "cannot roll back to deployment {id}: its values were too large to be kept in the history; set the values in \
+         the spec, and sync to its revision"
+    )]
+    OptionsOmitted {
+        /// The entry of the history.
+        id: i64,
+    },
 }
 
 /// The operation of a sync (API-131, API-132).
@@ -115,7 +125,7 @@ fn check_revisions(app: &Application, request: &SyncRequest) -> Result<(), Reque
 /// A sync to what a history entry recorded (CTL-55, API-133).
 ///
 /// # Errors
-/// When the application is being deleted, or syncs itself.
+/// When the application is being deleted, or syncs itself, or the entry has digests in place of options.
 pub fn rollback_operation(
     app: &Application,
     entry: &HistoryEntry,
@@ -126,6 +136,9 @@ pub fn rollback_operation(
     }
     if app.automated().is_some() {
         return Err(RequestError::RollbackOfAutomated);
+    }
+    if entry.source.iter().chain(&entry.sources).any(ApplicationSource::is_abridged) {
+        return Err(RequestError::OptionsOmitted { id: entry.id });
     }
     Ok(Operation {
         sync: Some(SyncOperation {
@@ -166,6 +179,22 @@ mod tests {
         assert!(sync_operation(&app, none).unwrap().sync.unwrap().sync_options.is_empty());
         let local = SyncRequest { manifests: vec!["{}".to_owned()], ..to("x") };
         assert_eq!(sync_operation(&app, local).unwrap().sync.unwrap().revision, "");
+    }
+
+    /// CTL-36: other values than those that were deployed are never deployed silently.
+    #[test]
+    fn ctl_36_a_rollback_to_omitted_values_is_refused() {
+        let app = app(&Value::Null);
+        let values = json!({"repoURL": "u", "helm": {"values": "x".repeat(10_000)}});
+        let source: ApplicationSource = serde_json::from_value(values).unwrap();
+        let whole = HistoryEntry { id: 7, source: Some(source.clone()), ..HistoryEntry::default() };
+        assert!(rollback_operation(&app, &whole, true).is_ok());
+        let one = HistoryEntry { source: Some(source.abridged()), ..whole.clone() };
+        let several = HistoryEntry { source: None, sources: vec![source.abridged()], ..whole };
+        for entry in [one, several] {
+            let refused = rollback_operation(&app, &entry, true);
+            assert_eq!(refused, Err(RequestError::OptionsOmitted { id: 7 }));
+        }
     }
 
     #[test]

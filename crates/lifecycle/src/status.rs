@@ -1,11 +1,14 @@
-//! What the status becomes: conditions, resources within a size bound, and the patch that writes it.
+//! What the status becomes: conditions, and the patch that writes it.
 
 use serde_json::{Map, Value};
 use tiphys_api::application::{ApplicationStatus, Condition};
-use tiphys_api::codes::{ConditionType, OperationPhase, ResultCode, SyncStatusCode};
+use tiphys_api::codes::ConditionType;
+use tiphys_api::printable;
+
+use crate::fit::{CONDITIONS_MAX, TEXT_BYTES_MAX};
 
 /// Replaces the conditions of the evaluated types, keeps the others and the transition times of unchanged
-/// ones, and sorts by type and message (CTL-17, CTL-18).
+/// ones, and sorts by type and message (CTL-17, CTL-18). Long texts are shortened first, so that they are recognised.
 pub fn merge_conditions(
     old: &[Condition],
     evaluated: &[ConditionType],
@@ -13,7 +16,7 @@ pub fn merge_conditions(
     now: &str,
 ) -> Vec<Condition> {
     let kept = old.iter().filter(|c| !evaluated.iter().any(|kind| c.r#type == *kind)).cloned();
-    let fresh = found.into_iter().map(|mut condition| {
+    let fresh = bounded(found).into_iter().map(|mut condition| {
         let same = old.iter().find(|c| c.r#type == condition.r#type && c.message == condition.message);
         condition.last_transition_time =
             same.and_then(|c| c.last_transition_time.clone()).or_else(|| Some(now.to_owned()));
@@ -22,6 +25,25 @@ pub fn merge_conditions(
     let mut all: Vec<Condition> = kept.chain(fresh).collect();
     all.sort_by(|a, b| (&a.r#type, &a.message).cmp(&(&b.r#type, &b.message)));
     all.dedup_by(|a, b| a.r#type == b.r#type && a.message == b.message);
+    all
+}
+
+/// At most [`CONDITIONS_MAX`] conditions of each type, with texts that end at [`TEXT_BYTES_MAX`]; what is missing is
+/// counted in one more.
+fn bounded(mut found: Vec<Condition>) -> Vec<Condition> {
+    for condition in &mut found {
+        printable::cut(&mut condition.message, TEXT_BYTES_MAX);
+    }
+    found.sort_by(|a, b| (&a.r#type, &a.message).cmp(&(&b.r#type, &b.message)));
+    let mut all = Vec::with_capacity(found.len());
+    for same in found.chunk_by(|a, b| a.r#type == b.r#type) {
+        all.extend(same.iter().take(CONDITIONS_MAX).cloned());
+        let more = same.len().saturating_sub(CONDITIONS_MAX);
+        if let Some(first) = same.first().filter(|_| more > 0) {
+            let message = format!("{more} more conditions of this type are not listed");
+            all.push(Condition { r#type: first.r#type.clone(), message, ..Condition::default() });
+        }
+    }
     all
 }
 
@@ -50,63 +72,6 @@ pub fn merge_patch(from: &Value, to: &Value) -> Option<Value> {
         }
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
-}
-
-/// Bytes of status that one Application may carry: well below the 1.5 MB an object may have in etcd, with room
-/// for the spec, the history and managed fields (B7: below 1 MB with 10,000 resources).
-pub const STATUS_BYTES_MAX: usize = 900_000;
-
-/// Cuts the lists of a status that is too large, most telling entries first.
-///
-/// While an operation runs its whole ledger is in the controller's memory; what is cut here is only what a restart
-/// would do once more. Results of the last operation that say nothing but success go first, then the resources that are in sync and
-/// healthy. Hooks, failures and everything that is not in sync stay. Says how many entries were left out.
-pub fn bound(status: &mut ApplicationStatus) -> usize {
-    let size = |status: &ApplicationStatus| serde_json::to_vec(status).map_or(0, |bytes| bytes.len());
-    let mut bytes = size(status);
-    let mut cut = 0;
-    if bytes <= STATUS_BYTES_MAX {
-        return 0;
-    }
-    if let Some(result) = status.operation_state.as_mut().and_then(|state| state.sync_result.as_mut()) {
-        let before = result.resources.len();
-        let telling = |phase: &str, status: &str, hook: &str| {
-            let is_done = matches!(ResultCode::parse(status), Some(ResultCode::Synced | ResultCode::Pruned));
-            let is_well = matches!(
-                OperationPhase::parse(phase),
-                Some(OperationPhase::Succeeded | OperationPhase::Running)
-            );
-            let as_wanted = is_done && is_well;
-            !hook.is_empty() || !as_wanted
-        };
-        result.resources.retain(|r| telling(&r.hook_phase, &r.status, &r.hook_type));
-        cut += before - result.resources.len();
-        if cut > 0 {
-            bytes = size(status);
-        }
-    }
-    if bytes > STATUS_BYTES_MAX {
-        let total = status.resources.len();
-        // The average entry decides how many fit; entries of one application are much alike.
-        let list_bytes = serde_json::to_vec(&status.resources).map_or(0, |bytes| bytes.len());
-        let each = list_bytes.checked_div(total).unwrap_or(1).max(1);
-        let room = STATUS_BYTES_MAX.saturating_sub(bytes.saturating_sub(list_bytes)) / each;
-        let (mut telling, quiet): (Vec<_>, Vec<_>) = status
-            .resources
-            .drain(..)
-            .partition(|r| r.status != SyncStatusCode::Synced || r.requires_pruning || r.hook);
-        telling.truncate(room);
-        let fill = room.saturating_sub(telling.len());
-        telling.extend(quiet.into_iter().take(fill));
-        telling.sort_by(|a, b| key(a).cmp(&key(b)));
-        cut += total - telling.len();
-        status.resources = telling;
-    }
-    cut
-}
-
-fn key(r: &tiphys_api::application::ResourceStatus) -> (&str, &str, &str, &str) {
-    (&r.group, &r.kind, &r.namespace, &r.name)
 }
 
 /// The merge patch from one status to the next; `None` when they are equal. Only members that differ become trees: most
@@ -189,34 +154,29 @@ mod tests {
         );
     }
 
+    /// CTL-36, INV-5: conditions are bounded in number and length before they are compared with those that are stored.
+    #[test]
+    fn ctl_36_conditions_are_bounded_and_recognised() {
+        let kind = ConditionType::SharedResourceWarning;
+        let found = || {
+            let long = Condition::new(kind, "x".repeat(100_000));
+            (0..CONDITIONS_MAX + 5).map(|at| Condition::new(kind, format!("{at:04}"))).chain([long]).collect()
+        };
+        let merged = merge_conditions(&[], &[kind], found(), "t0");
+        assert_eq!(merged.len(), CONDITIONS_MAX + 1);
+        assert!(merged.iter().any(|c| c.message == "6 more conditions of this type are not listed"));
+        assert_eq!(merge_conditions(&merged, &[kind], found(), "t1"), merged);
+        let one = |time| merge_conditions(&[], &[kind], vec![Condition::new(kind, "é".repeat(9_000))], time);
+        assert!(one("t0")[0].message.len() <= TEXT_BYTES_MAX);
+        let again = vec![Condition::new(kind, "é".repeat(9_000))];
+        assert_eq!(merge_conditions(&one("t0"), &[kind], again, "t1"), one("t0"));
+    }
+
     #[test]
     fn ctl_35_equal_statuses_make_no_patch() {
         let a = json!({"x": {"y": 1, "z": [1]}, "gone": true});
         assert_eq!(merge_patch(&a, &a), None);
         let b = json!({"x": {"y": 1, "z": [2]}});
         assert_eq!(merge_patch(&a, &b), Some(json!({"gone": null, "x": {"z": [2]}})));
-    }
-
-    #[test]
-    fn b7_a_status_of_20000_resources_stays_below_its_bound() {
-        let entry = |i: usize| {
-            json!({"kind": "ConfigMap", "version": "v1", "name": format!("c-{i:05}"), "namespace": "bench",
-                "status": if i == 7 { "OutOfSync" } else { "Synced" }})
-        };
-        let results: Vec<Value> = (0..20_000)
-            .map(|i| {
-                json!({"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "bench",
-                "name": format!("c-{i:05}"), "status": "Synced", "hookPhase": "Running",
-                "message": format!("configmap/c-{i:05} created")})
-            })
-            .collect();
-        let resources: Vec<Value> = (0..20_000).map(entry).collect();
-        let mut status: ApplicationStatus = serde_json::from_value(json!({"resources": resources,
-            "operationState": {"phase": "Running", "startedAt": "", "operation": {},
-                "syncResult": {"revision": "r", "resources": results}}}))
-        .unwrap();
-        assert!(bound(&mut status) > 20_000);
-        assert!(serde_json::to_vec(&status).unwrap().len() <= STATUS_BYTES_MAX + 10_000);
-        assert!(status.resources.iter().any(|r| r.status == "OutOfSync"));
     }
 }

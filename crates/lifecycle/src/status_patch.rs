@@ -3,8 +3,6 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_api::Application;
-use tiphys_api::application::{ApplicationStatus, Condition};
-use tiphys_api::codes::ConditionType;
 use tiphys_api::names::annotation;
 
 use crate::operation::shown;
@@ -146,25 +144,6 @@ fn normalization(app: &Application) -> Option<Value> {
     (!spec.is_empty()).then_some(Value::Object(spec))
 }
 
-/// Leaves the stored status as it is and adds a condition that says so (CTL-36). An operation goes on all the same:
-/// its state is stored without the results that nothing depends on, and its entry of the history.
-pub fn shorten(old: &Application, new: &mut Application, now: &str) {
-    let text = "the status of this application is too large to be stored; manage fewer resources with it, use \
-                the sync option ApplyOutOfSyncOnly=true, lower spec.revisionHistoryLimit, or split it";
-    let found = vec![Condition::new(ConditionType::UnknownError, text)];
-    let conditions =
-        status::merge_conditions(&old.status.conditions, &[ConditionType::UnknownError], found, now);
-    let computed = std::mem::replace(&mut new.status, ApplicationStatus { conditions, ..old.status.clone() });
-    if computed.operation_state == old.status.operation_state {
-        return;
-    }
-    new.status.history = computed.history;
-    new.status.operation_state = computed.operation_state;
-    if let Some(result) = new.status.operation_state.as_mut().and_then(|state| state.sync_result.as_mut()) {
-        result.resources.retain(|r| !r.hook_type.is_empty());
-    }
-}
-
 /// What people see of a write, as texts of events (CTL-35). The first sight of an application is no change.
 pub fn visible_changes(old: &Application, new: &Application) -> Vec<String> {
     let mut texts = Vec::new();
@@ -200,50 +179,6 @@ mod tests {
     fn ctl_35_an_unchanged_application_is_not_written() {
         let app = app(minimal());
         assert_eq!(patch("7", &app, &app.clone(), PatchOptions::default()), None);
-    }
-
-    #[test]
-    fn ctl_36_a_status_that_is_too_large_leaves_the_stored_one_and_adds_a_condition() {
-        let mut value = minimal();
-        value["status"] = json!({"sync": {"status": "Synced"}, "health": {},
-            "resources": [{"kind": "ConfigMap", "name": "a", "status": "Synced"}],
-            "history": [{"id": 1, "revision": "r", "deployedAt": "2026-01-01T00:00:00Z"}],
-            "operationState": {"operation": {}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}});
-        let old = app(value);
-        let mut new = old.clone();
-        new.status.resources.push(old.status.resources[0].clone());
-        new.status.sync.status = "OutOfSync".to_owned();
-        shorten(&old, &mut new, "2026-01-01T00:00:05Z");
-        assert_eq!(new.status.conditions.len(), 1);
-        assert!(new.status.conditions[0].message.contains("too large"));
-        let kept = ApplicationStatus { conditions: Vec::new(), ..new.status.clone() };
-        assert_eq!(kept, old.status);
-        // The next time nothing is left to write.
-        let stored = new.clone();
-        new.status.resources.clear();
-        shorten(&stored, &mut new, "2026-01-01T00:09:00Z");
-        assert_eq!(new.status, stored.status);
-    }
-
-    /// INV-9: an operation ends although its results are too large, and its hooks stay on record.
-    #[test]
-    fn ctl_36_the_state_of_an_operation_is_stored_without_its_results() {
-        let mut value = minimal();
-        value["status"] = json!({"sync": {"status": "Synced"}, "health": {},
-            "operationState": {"operation": {}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}});
-        let old = app(value);
-        let mut new = old.clone();
-        let state = new.status.operation_state.as_mut().unwrap();
-        state.phase = "Succeeded".to_owned();
-        state.sync_result = Some(
-            serde_json::from_value(json!({"revision": "r", "resources": [
-                {"kind": "ConfigMap", "name": "a"}, {"kind": "Job", "name": "h", "hookType": "Sync"}]}))
-            .unwrap(),
-        );
-        shorten(&old, &mut new, "2026-01-01T00:00:05Z");
-        let state = new.status.operation_state.unwrap();
-        let names: Vec<String> = state.sync_result.unwrap().resources.into_iter().map(|r| r.name).collect();
-        assert_eq!((state.phase.as_str(), names), ("Succeeded", vec!["h".to_owned()]));
     }
 
     #[test]

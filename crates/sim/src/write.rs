@@ -26,6 +26,9 @@ use check::{
 pub(crate) use check::{check_name, settle_place};
 pub(crate) use patch::{applied_scale, patch, patched_scale};
 
+/// Bytes of an object that the database accepts (`--max-request-bytes` of etcd).
+const OBJECT_BYTES_MAX: usize = 3 << 19;
+
 /// Options every write has.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -189,6 +192,7 @@ pub(crate) fn create_object(
     if options.is_dry {
         return Ok(object);
     }
+    refuse_too_large(&object)?;
     let made = crate::read::shown(resource, state.commit(&key, object));
     if is_definition(resource) {
         establish(state, &key, made.clone(), request);
@@ -290,11 +294,33 @@ pub(crate) fn update_object(
         return Ok(new);
     }
     prune_for_storage(resource, &mut new);
+    refuse_too_large(&new)?;
     let changed = crate::read::shown(resource, state.commit(key, new));
     if is_definition(resource) && subresource.is_empty() {
         establish(state, key, changed.clone(), request);
     }
     Ok(changed)
+}
+
+/// Refuses an object that is too large for one request of the database, in its words.
+fn refuse_too_large(object: &Value) -> Result<(), Status> {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    let is_written = serde_json::to_writer(&mut count, object).is_ok();
+    if is_written && count.0 <= OBJECT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Status::new(500, "", "etcdserver: request is too large"))
 }
 
 /// Whether nothing but finalizers keeps a terminating object: no time of grace, no contents.

@@ -63,9 +63,20 @@ impl Hydrator {
         self.hydrate_to.as_deref()
     }
 
-    /// Whether two blocks mean the same (CTL-106).
+    /// Copy of the block for a status: options of a dry source beyond this many bytes are replaced by a digest (CTL-36).
+    pub fn abridged(&self, bytes_max: usize) -> Map<String, Value> {
+        let mut written = self.written.clone();
+        let is_large = serde_json::to_vec(&written).is_ok_and(|bytes| bytes.len() > bytes_max);
+        if is_large && let Ok(dry) = serde_json::to_value(self.dry.abridged()) {
+            written.insert("drySource".to_owned(), dry);
+        }
+        written
+    }
+
+    /// Whether two blocks mean the same, or one is a copy of the other (CTL-106).
     pub fn is_same(&self, other: &Self) -> bool {
-        self.dry == other.dry && self.sync == other.sync && self.hydrate_to == other.hydrate_to
+        let is_same_dry = self.dry.is_copy_of(&other.dry) || other.dry.is_copy_of(&self.dry);
+        is_same_dry && self.sync == other.sync && self.hydrate_to == other.hydrate_to
     }
 
     /// The branch that is written (CTL-108).

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tiphys_api::Application;
+use tiphys_api::application::are_copies;
 
 use crate::core::{RenderPlan, Revisions};
 use crate::failure::Failure;
@@ -118,9 +119,10 @@ impl Local {
 pub(crate) fn compared_revisions(app: &Application) -> Vec<String> {
     let sync = &app.status.sync;
     let is_current = if app.is_multi_source() {
-        sync.compared_to.sources == app.spec.sources
+        are_copies(&sync.compared_to.sources, &app.spec.sources)
     } else {
-        sync.compared_to.source.as_ref() == app.single_source()
+        let source = app.single_source().map_or(&[][..], std::slice::from_ref);
+        are_copies(sync.compared_to.source.as_slice(), source)
     };
     match (is_current, app.is_multi_source()) {
         (false, _) => Vec::new(),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use tiphys_api::Application;
 use tiphys_api::codes::{ConditionType, HealthCode, SyncStatusCode};
+use tiphys_api::{Application, printable};
 use tiphys_cluster::{ApiError, Target};
+use tiphys_lifecycle::fit::{self, Fitted};
 use tiphys_lifecycle::operation::shown;
-use tiphys_lifecycle::status;
 use tiphys_lifecycle::status_patch::{self, PatchOptions};
 use tiphys_object::Object;
 use tiphys_policy::permit::{Own, Permit};
@@ -19,6 +19,7 @@ use super::load::AppContext;
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::events::Note;
+use crate::memory::StatusRoom;
 use crate::scheduler::Requeue;
 use crate::store::{Change, Held};
 
@@ -46,10 +47,8 @@ pub(super) enum Written {
 pub(super) async fn write(cx: &mut AppContext<'_>, mut new: Application, options: PatchOptions) -> Written {
     let controller = cx.controller;
     status_patch::complete(&cx.app, &mut new, &controller.namespace, controller.clock.now());
-    let left_out = status::bound(&mut new.status);
-    if left_out > 0 {
-        tracing::debug!(application = %cx.key, left_out, "the status was cut to its bound");
-    }
+    let rest_bytes = fit::rest_bytes(&new);
+    let room = fit_known_room(cx, &mut new, rest_bytes);
     let version = cx.object.metadata().resource_version.clone();
     let Some(patch) = status_patch::patch(&version, &cx.app, &new, options) else { return Written::Stored };
     if controller.read_only {
@@ -67,11 +66,10 @@ pub(super) async fn write(cx: &mut AppContext<'_>, mut new: Application, options
     controller.metrics.worked("application-patch");
     let answer = match send_followed(controller, &cx.key, &patch).await {
         Err(error) if is_too_large(&error) => {
-            tracing::warn!(application = %cx.key, %error, "the status is too large to be stored");
-            status_patch::shorten(&cx.app, &mut new, &shown(controller.clock.now()));
-            match status_patch::patch(&version, &cx.app, &new, options) {
-                Some(patch) => send_followed(controller, &cx.key, &patch).await,
-                // That it is too large is stored already.
+            tracing::warn!(application = %cx.key, %error, "the status is too large to be stored; it is shortened");
+            match send_shorter(cx, &mut new, options, StatusRoom { rest_bytes, room }).await {
+                Some(answer) => answer,
+                // Its shorter form is stored already.
                 None => return Written::Stored,
             }
         }
@@ -92,6 +90,42 @@ pub(super) async fn write(cx: &mut AppContext<'_>, mut new: Application, options
         }
         Err(written) => written,
     }
+}
+
+/// Fits a status into the room beside the rest of its object; less, where the API server refused that before (CTL-36).
+fn fit_known_room(cx: &AppContext<'_>, new: &mut Application, rest_bytes: usize) -> usize {
+    let known = cx.memory.lock().status_room.filter(|known| rest_bytes >= known.rest_bytes);
+    let room = known.map_or_else(|| fit::room(rest_bytes), |known| known.room);
+    let fitted = fit::fit(&cx.app, new, room, &shown(cx.controller.clock.now()));
+    if fitted != Fitted::Whole {
+        tracing::debug!(application = %cx.key, ?fitted, "status fitted into its object");
+    }
+    room
+}
+
+/// Writes a status that was refused as too large in a quarter of its room, and then as a minimal one (CTL-36). `None`
+/// when that is what is stored.
+async fn send_shorter(
+    cx: &AppContext<'_>,
+    new: &mut Application,
+    options: PatchOptions,
+    StatusRoom { rest_bytes, room }: StatusRoom,
+) -> Option<Result<Arc<Object>, ApiError>> {
+    let controller = cx.controller;
+    let mut answer = None;
+    for room in [room / 4, 0] {
+        fit::fit(&cx.app, new, room, &shown(controller.clock.now()));
+        cx.memory.lock().status_room = Some(StatusRoom { rest_bytes, room });
+        let version = &cx.object.metadata().resource_version;
+        let patch = status_patch::patch(version, &cx.app, new, options)?;
+        let sent = send_followed(controller, &cx.key, &patch).await;
+        let is_refused = sent.as_ref().is_err_and(is_too_large);
+        answer = Some(sent);
+        if !is_refused {
+            break;
+        }
+    }
+    answer
 }
 
 async fn send(controller: &Context, key: &AppKey, patch: &Value) -> Result<Arc<Object>, ApiError> {
@@ -212,12 +246,14 @@ pub(super) async fn tell_unreadable(controller: &Context, key: &AppKey, held: &H
         return Requeue::Done;
     }
     let at = held.told.get_or_init(|| shown(controller.clock.now()));
+    let mut message = format!("the Application cannot be read: {}", held.reason);
+    printable::cut(&mut message, fit::TEXT_BYTES_MAX);
     let patch = json!({"status": {
         "sync": {"status": SyncStatusCode::Unknown.as_str()},
         "health": {"status": HealthCode::Unknown.as_str(), "message": null},
         "conditions": [{
             "type": ConditionType::UnknownError.as_str(),
-            "message": format!("the Application cannot be read: {}", held.reason),
+            "message": message,
             "lastTransitionTime": at,
         }],
     }});
@@ -235,8 +271,9 @@ pub(super) async fn tell_unreadable(controller: &Context, key: &AppKey, held: &H
     }
 }
 
+/// Whether an object was refused for its size: by the API server, by etcd, or by the way to it.
 fn is_too_large(error: &ApiError) -> bool {
-    error.code() == 413
-        || error.to_string().contains("Request entity too large")
-        || error.to_string().contains("etcdserver: request is too large")
+    let text = error.to_string();
+    let is_named = ["Request entity too large", "request is too large", "message larger than max"];
+    error.code() == 413 || is_named.iter().any(|named| text.contains(named))
 }

@@ -19,6 +19,7 @@ mod hydrated;
 mod ignored;
 mod impersonation;
 mod install;
+mod large_values;
 mod lease;
 mod noticing;
 mod orphans;

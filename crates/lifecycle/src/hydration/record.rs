@@ -6,8 +6,10 @@ use tiphys_api::Application;
 use tiphys_api::application::Hydrator;
 use tiphys_api::codes::HydratePhase;
 use tiphys_api::names::annotation;
+use tiphys_api::printable;
 use tiphys_object::access;
 
+use crate::fit::{COPY_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::operation::shown;
 
 /// A hydration as it is stored.
@@ -108,7 +110,7 @@ pub fn start(app: &mut Application, now: Timestamp) -> bool {
         "phase": HydratePhase::Hydrating.as_str(),
         "startedAt": shown(now),
         "message": "",
-        "sourceHydrator": hydrator,
+        "sourceHydrator": hydrator.abridged(COPY_BYTES_MAX),
     });
     let status = app.status.source_hydrator.get_or_insert_default();
     status.insert(CURRENT.to_owned(), operation);
@@ -127,6 +129,9 @@ pub fn end(app: &mut Application, hydrator: &Hydrator, outcome: &Outcome, now: T
             (HydratePhase::Failed, message.as_str(), dry_sha.as_str(), "")
         }
     };
+    let mut message = message.to_owned();
+    printable::cut(&mut message, TEXT_BYTES_MAX);
+    let hydrator = hydrator.abridged(COPY_BYTES_MAX);
     let mut operation = json!({
         "phase": phase.as_str(),
         "startedAt": shown(started),

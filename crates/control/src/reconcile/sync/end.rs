@@ -8,6 +8,7 @@ use tiphys_api::codes::OperationPhase;
 use tiphys_api::names::annotation;
 use tiphys_engine::sync::PassEnd;
 use tiphys_lifecycle::attempt;
+use tiphys_lifecycle::fit::are_same_results;
 use tiphys_lifecycle::operation::{Ending, end_pass, extend_history, shown};
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::status_patch::{PatchOptions, is_awaited};
@@ -40,7 +41,7 @@ pub(super) async fn record(
     ended: PassEnd,
 ) -> Next {
     let now = cx.controller.clock.now();
-    let has_progressed = result.resources != ended.results;
+    let has_progressed = !are_same_results(&result.resources, &ended.results);
     result.resources = ended.results;
     let mut new = cx.app.clone();
     let mut state = new.status.operation_state.clone().unwrap_or_default();
