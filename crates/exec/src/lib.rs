@@ -12,6 +12,7 @@ mod limits;
 mod piped;
 mod service;
 mod terminal;
+mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -98,6 +99,12 @@ pub enum ExecError {
         /// Deadline and grace together.
         after: Duration,
     },
+    /// The child and its children used more processor time than allowed for what they have to show; they were killed.
+    #[error("it used {} of processor time, more than what it read explains", go_duration(*used))]
+    TooMuchWork {
+        /// The time.
+        used: Duration,
+    },
     /// The child wrote more than allowed.
     #[error("the output has more than {limit} bytes")]
     TooLarge {
@@ -106,8 +113,21 @@ pub enum ExecError {
     },
 }
 
+/// Decides while a child runs whether it may go on.
+pub struct Watch<'a> {
+    /// Time between two decisions.
+    pub interval: Duration,
+    /// Whether the child may go on after it and its children used this much processor time.
+    pub allows: &'a (dyn Fn(Duration) -> bool + Send + Sync),
+}
+
 /// Runs a child to its end. Dropping the future kills the child's process group.
 pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
+    run_watched(invocation, None).await
+}
+
+/// Like [`run`]; a child that is no longer allowed to go on is killed.
+pub async fn run_watched(invocation: Invocation, watch: Option<Watch<'_>>) -> Result<Output, ExecError> {
     let (mut child, mut group) = spawn(&invocation, Stdio::null())?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let limit = invocation.stdout_bytes_max;
@@ -118,7 +138,13 @@ pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
         Output::of(status, stdout, &stderr)
     };
     tokio::pin!(work);
-    if let Ok(result) = tokio::time::timeout(invocation.deadline, &mut work).await {
+    let running = async {
+        match (watch, group.0) {
+            (Some(watch), Some(pid)) => watched(&mut work, watch, pid).await,
+            _ => work.as_mut().await,
+        }
+    };
+    if let Ok(result) = tokio::time::timeout(invocation.deadline, running).await {
         if result.is_ok() {
             group.forget();
         }
@@ -129,6 +155,24 @@ pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
         Ok(_) => Err(ExecError::Timeout { after: invocation.deadline }),
         // Dropping the group kills it.
         Err(_) => Err(ExecError::FatalTimeout { after: invocation.deadline + invocation.grace }),
+    }
+}
+
+/// Waits for the end of a child as long as it may go on. Dropping its group kills it after that.
+async fn watched<T>(
+    work: &mut (impl Future<Output = Result<T, ExecError>> + Unpin),
+    watch: Watch<'_>,
+    group: Pid,
+) -> Result<T, ExecError> {
+    loop {
+        if let Ok(result) = tokio::time::timeout(watch.interval, &mut *work).await {
+            return result;
+        }
+        let counting = tokio::task::spawn_blocking(move || usage::processor_time(group));
+        let used = counting.await.unwrap_or_default();
+        if !(watch.allows)(used) {
+            return Err(ExecError::TooMuchWork { used });
+        }
     }
 }
 
@@ -247,6 +291,17 @@ mod tests {
         let noisy =
             run(shell("i=0; while [ $i -lt 5000 ]; do echo 0123456789 >&2; i=$((i+1)); done", LONG)).await;
         assert_eq!(noisy.unwrap().stderr.len(), STDERR_BYTES_MAX);
+    }
+
+    #[tokio::test]
+    async fn inv_10_a_child_is_killed_when_it_works_more_than_allowed() {
+        let some = Duration::from_millis(100);
+        let watch = Watch { interval: Duration::from_millis(10), allows: &|used| used < some };
+        let busy = shell("(while :; do :; done) & wait", LONG);
+        let error = run_watched(busy, Some(watch)).await.unwrap_err();
+        assert!(matches!(error, ExecError::TooMuchWork { used } if used >= some), "{error}");
+        let watch = Watch { interval: Duration::from_millis(1), allows: &|_| true };
+        assert_eq!(run_watched(shell("exec sleep 0.1", LONG), Some(watch)).await.unwrap().code, Some(0));
     }
 
     #[tokio::test]

@@ -17,13 +17,14 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::allowance::{Allowance, arriving_bytes};
 use crate::http::{Direct, Http, HttpError, Increment};
 use crate::repository::Transport;
 use crate::sources::SourceOptions;
 use crate::tokens::Tokens;
 use crate::{Observer, Repository, SourceError, Trust};
 use credentials::Access;
-use tiphys_exec::{ExecError, Invocation, Limits};
+use tiphys_exec::{ExecError, Invocation, Limits, Watch};
 
 pub(crate) use credentials::{HttpCredentials, roots_file};
 pub(crate) use failure::Failed;
@@ -41,6 +42,8 @@ const ALLOCATION_MAX: &str = "512m";
 const STREAMED_MIN: &str = "16m";
 /// Directory of the repositories that commits are made in.
 pub(crate) const HYDRATIONS: &str = "hydrations";
+/// Time between two looks at what a fetch uses.
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 /// Git processes and conversations at once.
 const PROCESSES_MAX: usize = 32;
 
@@ -98,11 +101,6 @@ impl Git {
         self.options.clock.elapsed()
     }
 
-    /// How long a commit that reached a limit is not fetched again (INV-16).
-    pub(crate) fn limit_holds(&self) -> Duration {
-        self.options.revision_ttl
-    }
-
     /// Time limit of work on what a server sent.
     pub(crate) fn exec_timeout(&self) -> Duration {
         self.options.exec_timeout
@@ -134,7 +132,8 @@ impl Git {
         };
         let arguments = list_arguments(&access.url);
         let directory = self.options.cache_dir.clone();
-        let command = Command { arguments: &arguments, directory: &directory, deadline, attempt };
+        let command =
+            Command { arguments: &arguments, directory: &directory, deadline, attempt, allowance: None };
         Ok(self.remote(repository, &access, &command, LISTING_BYTES_MAX).await?)
     }
 
@@ -157,20 +156,27 @@ impl Git {
         }
     }
 
-    /// Fetches into a bare repository. `depth` 0 means all history.
+    /// Fetches into a bare repository, as far as allowed. `depth` 0 means all history.
     pub(crate) async fn fetch(
         &self,
         repository: &Repository,
         directory: &Path,
-        depth: u32,
-        refspecs: &[String],
+        (depth, refspecs): (u32, &[String]),
+        allowance: &Allowance,
     ) -> Result<(), Failed> {
         let access = Access::of(repository, &self.options, &self.askpass, &self.secrets)?;
         let depth = if depth == 0 { "--prune".to_owned() } else { format!("--depth={depth}") };
         let arguments = fetch_arguments(&access.url, &depth, refspecs);
         let deadline = self.options.exec_timeout;
-        let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
+        let allowance = Some(allowance);
+        let command = Command { arguments: &arguments, directory, deadline, attempt: 1, allowance };
         self.remote(repository, &access, &command, OUTPUT_BYTES_MAX).await.map(drop)
+    }
+
+    /// What a fetch may use into a repository of which this many bytes are held, after so many fetches in a row that
+    /// used all they might.
+    pub(crate) fn allowance(&self, held: u64, exhausted: u32) -> Allowance {
+        Allowance::of(self.options.fetch_limits, held, exhausted, self.options.pack_bytes_max)
     }
 
     /// Pushes from a bare repository, never over what somebody else pushed (CTL-114).
@@ -191,7 +197,7 @@ impl Git {
         ];
         arguments.extend(refspecs.iter().map(String::as_str));
         let deadline = self.options.exec_timeout;
-        let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
+        let command = Command { arguments: &arguments, directory, deadline, attempt: 1, allowance: None };
         self.remote(repository, &access, &command, OUTPUT_BYTES_MAX).await.map(drop)
     }
 
@@ -217,8 +223,13 @@ impl Git {
         ];
         let who: Vec<(OsString, OsString)> =
             who.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let command =
-            Command { arguments: &arguments, directory, deadline: self.options.exec_timeout, attempt: 1 };
+        let command = Command {
+            arguments: &arguments,
+            directory,
+            deadline: self.options.exec_timeout,
+            attempt: 1,
+            allowance: None,
+        };
         let environment = self.environment(&who, &[]);
         Ok(self.once(&command, environment, OUTPUT_BYTES_MAX, None).await.map(drop)?)
     }
@@ -257,7 +268,7 @@ impl Git {
     pub(crate) async fn init(&self, directory: &Path) -> Result<(), SourceError> {
         let arguments = ["init", "--quiet", "--bare", "--template=", "--end-of-options", "."];
         let (environment, deadline) = (self.environment(&[], &[]), self.options.exec_timeout);
-        let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
+        let command = Command { arguments: &arguments, directory, deadline, attempt: 1, allowance: None };
         Ok(self.once(&command, environment, OUTPUT_BYTES_MAX, None).await.map(drop)?)
     }
 
@@ -289,7 +300,9 @@ impl Git {
 
     /// What a command may use: a processor for its time limit, and files up to the size of a pack.
     fn limits(&self, command: &Command<'_>) -> Limits {
-        Limits { cpu: command.deadline, file_bytes: self.options.pack_bytes_max, ..Limits::default() }
+        let bytes_max = self.options.pack_bytes_max;
+        let file_bytes = command.allowance.map_or(bytes_max, |allowance| allowance.bytes);
+        Limits { cpu: command.deadline, file_bytes, ..Limits::default() }
     }
 
     /// A place for one more child process.
@@ -327,7 +340,13 @@ impl Git {
         let invocation = self.invocation(command, environment, stdout_bytes_max);
         let arguments = command.arguments;
         let context = failure::Context { arguments, repository, cache_dir: &self.options.cache_dir };
-        match tiphys_exec::run(invocation).await {
+        let directory = command.directory;
+        let allows = |used| {
+            let permits = |allowance: &Allowance| allowance.permits(used, arriving_bytes(directory));
+            command.allowance.is_none_or(permits)
+        };
+        let watch = command.allowance.map(|_| Watch { interval: WATCH_INTERVAL, allows: &allows });
+        match tiphys_exec::run_watched(invocation, watch).await {
             Ok(output) if output.code == Some(0) => Ok(output.stdout),
             Ok(output) => Err(context.exited(output.code, &output.stderr)),
             Err(error) => Err(context.not_finished(&error).into()),
@@ -392,6 +411,8 @@ struct Command<'a> {
     deadline: Duration,
     /// Number of the first attempt; above 1 when others failed without the git program.
     attempt: u32,
+    /// What a fetch may use.
+    allowance: Option<&'a Allowance>,
 }
 
 fn list_arguments(url: &str) -> [&str; 5] {

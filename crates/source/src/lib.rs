@@ -9,6 +9,7 @@
 //! Everything on disk is a cache: it may vanish at any time, and damage is answered by fetching again.
 //! Concurrent questions about one repository cost one listing and one fetch.
 
+mod allowance;
 mod archive;
 mod charts;
 mod checkout;
@@ -38,6 +39,7 @@ mod trust;
 mod web;
 mod work;
 
+pub use allowance::FetchLimits;
 pub use charts::{ChartIndex, ChartVersion, IndexError};
 pub use checkout::{CheckoutLimits, checkout_files};
 pub use clock::{Clock, ManualClock};

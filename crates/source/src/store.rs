@@ -20,6 +20,7 @@ use std::time::Duration;
 use gix::ObjectId;
 use parking_lot::Mutex;
 
+use crate::allowance::{Allowance, held_bytes, hold};
 use crate::git::{Cause, Failed, Git};
 use crate::observer::{Request, observed};
 use crate::refs::RefList;
@@ -126,24 +127,45 @@ pub(crate) struct Store {
 
 #[derive(Default)]
 struct State {
+    /// Fetches in a row that used all they might, and when the repository is asked again.
+    exhausted: Option<Exhaustion>,
     current: Option<Arc<Generation>>,
     full: Option<Full>,
     /// Last failure per commit.
     failures: BTreeMap<String, Failure>,
 }
 
+/// A repository that sends more, or more work, than it may (INV-16).
+#[derive(Clone)]
+struct Exhaustion {
+    fetches: u32,
+    error: SourceError,
+    /// Time of the clock until which nothing is fetched.
+    holds_until: Duration,
+}
+
 struct Failure {
     /// Number of the attempt.
     attempt: u64,
     error: SourceError,
-    /// Time of the clock until which nobody tries again.
-    holds_until: Duration,
 }
 
 struct Full {
     generation: Arc<Generation>,
     /// The listing that the content follows.
     as_of: Option<Arc<RefList>>,
+}
+
+impl State {
+    /// Notes that a fetch used all it might; any other failure says nothing about that.
+    fn exhaust(&mut self, git: &Git, error: &SourceError) {
+        if !matches!(error, SourceError::Exhausted { .. }) {
+            return;
+        }
+        let fetches = self.exhausted.as_ref().map_or(0, |exhausted| exhausted.fetches).saturating_add(1);
+        let holds_until = git.now() + hold(fetches);
+        self.exhausted = Some(Exhaustion { fetches, error: error.clone(), holds_until });
+    }
 }
 
 /// Failures that are remembered for those who wait.
@@ -179,28 +201,48 @@ impl Store {
             return Ok(generation);
         }
         if let Some(failure) = self.state.lock().failures.get(&commit)
-            && (failure.attempt > seen || git.now() < failure.holds_until)
+            && failure.attempt > seen
         {
             return Err(failure.error.clone());
         }
+        self.check_exhaustion(git)?;
         let attempt = self.attempts.fetch_add(1, Ordering::SeqCst) + 1;
         let result = self.fetch_commit(git, repository, &commit).await;
         let mut state = self.state.lock();
         match &result {
             Ok(_) => {
                 state.failures.remove(&commit);
+                state.exhausted = None;
             }
             Err(error) => {
                 if state.failures.len() >= FAILURES_MAX {
                     state.failures.clear();
                 }
-                // The commit does not get smaller, and every try costs all that is allowed.
-                let is_limit = matches!(error, SourceError::Exhausted { .. });
-                let holds_until = if is_limit { git.now() + git.limit_holds() } else { Duration::ZERO };
-                state.failures.insert(commit, Failure { attempt, error: error.clone(), holds_until });
+                state.exhaust(git, error);
+                state.failures.insert(commit, Failure { attempt, error: error.clone() });
             }
         }
         result
+    }
+
+    /// Nothing is fetched for a while from a repository that used all it might: every try costs that much.
+    fn check_exhaustion(&self, git: &Git) -> Result<(), SourceError> {
+        let exhausted = self.state.lock().exhausted.clone();
+        match exhausted.filter(|exhausted| git.now() < exhausted.holds_until) {
+            Some(exhausted) => Err(exhausted.error),
+            None => Ok(()),
+        }
+    }
+
+    /// What a fetch into a generation may use.
+    fn allowance(&self, git: &Git, into: &Generation) -> Allowance {
+        let (current, exhausted) = {
+            let state = self.state.lock();
+            let exhausted = state.exhausted.as_ref().map_or(0, |exhausted| exhausted.fetches);
+            (state.current.clone(), exhausted)
+        };
+        let of_current = current.map_or(0, |current| held_bytes(&current.directory));
+        git.allowance(held_bytes(&into.directory).max(of_current), exhausted)
     }
 
     /// The full id of an abbreviated commit, looked for in all branches and tags (RND-30).
@@ -247,7 +289,9 @@ impl Store {
             return Ok(generation);
         }
         let had_content = generation.fetches.load(Ordering::Relaxed) > 0;
-        let Failed { error, cause } = match fetch_one(git, repository, &generation, commit).await {
+        let allowance = self.allowance(git, &generation);
+        let fetched = fetch_one(git, repository, (&generation, commit), &allowance).await;
+        let Failed { error, cause } = match fetched {
             Ok(()) => return Ok(generation),
             Err(failed) => failed,
         };
@@ -269,7 +313,7 @@ impl Store {
             _ => return Err(error),
         }
         let generation = self.replace(git, &generation).await?;
-        fetch_one(git, repository, &generation, commit).await?;
+        fetch_one(git, repository, (&generation, commit), &allowance).await?;
         Ok(generation)
     }
 
@@ -319,7 +363,8 @@ impl Store {
         let origin = Repository::anonymous(&old.directory.to_string_lossy());
         let commits = old.newest(KNOWN_REFS_MAX);
         let refspecs: Vec<String> = commits.iter().map(|commit| proof(commit)).collect();
-        match git.fetch(&origin, &new.directory, 1, &refspecs).await {
+        let allowance = self.allowance(git, old);
+        match git.fetch(&origin, &new.directory, (1, &refspecs), &allowance).await {
             Ok(()) => commits.iter().rev().for_each(|commit| new.add(commit)),
             Err(error) => tracing::debug!(%error, "the cached commits were not copied"),
         }
@@ -367,10 +412,13 @@ impl Store {
             _ => Arc::new(self.create(git, &self.next_directory("full")).await?),
         };
         let refspecs = ["+refs/heads/*:refs/heads/*".to_owned(), "+refs/tags/*:refs/tags/*".to_owned()];
+        self.check_exhaustion(git)?;
         let sweep = Sweep::of(&generation.directory);
-        let fetching = git.fetch(repository, &generation.directory, 0, &refspecs);
+        let allowance = self.allowance(git, &generation);
+        let fetching = git.fetch(repository, &generation.directory, (0, &refspecs), &allowance);
         if let Err(error) = observed(git.observer(), (repository, Request::Fetch, ""), fetching).await {
             sweep.now().await;
+            self.state.lock().exhaust(git, &error.error);
             return Err(error.into());
         }
         sweep.disarm();
@@ -385,11 +433,11 @@ impl Store {
 async fn fetch_one(
     git: &Git,
     repository: &Repository,
-    generation: &Arc<Generation>,
-    commit: &str,
+    (generation, commit): (&Arc<Generation>, &str),
+    allowance: &Allowance,
 ) -> Result<(), Failed> {
     let sweep = Sweep::of(&generation.directory);
-    let fetching = fetch_into(git, repository, generation, commit);
+    let fetching = fetch_into(git, repository, (generation, commit), allowance);
     let result = observed(git.observer(), (repository, Request::Fetch, commit), fetching).await;
     match &result {
         Ok(()) => sweep.disarm(),
@@ -401,8 +449,8 @@ async fn fetch_one(
 async fn fetch_into(
     git: &Git,
     repository: &Repository,
-    generation: &Arc<Generation>,
-    commit: &str,
+    (generation, commit): (&Arc<Generation>, &str),
+    allowance: &Allowance,
 ) -> Result<(), Failed> {
     generation.fetches.fetch_add(1, Ordering::Relaxed);
     let (refspecs, id) = ([proof(commit)], parse_commit(commit)?);
@@ -424,7 +472,7 @@ async fn fetch_into(
             }
         }
     }
-    git.fetch(repository, &generation.directory, 1, &refspecs).await?;
+    git.fetch(repository, &generation.directory, (1, &refspecs), allowance).await?;
     let checked = Arc::clone(generation);
     let revision = commit.to_owned();
     blocking(move || {

@@ -46,6 +46,8 @@ const LINK_BYTES_MAX: u64 = 4096;
 const COMMIT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Bytes of one object in memory, and of every object that it is a difference to.
 pub(crate) const OBJECT_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// Differences in a row that one object is stored as; git makes fifty, and 250 when told to try hard.
+const DELTAS_MAX: u32 = 300;
 /// Packs of one repository: more than any generation gathers.
 const PACKS_MAX: u16 = 2048;
 /// Commits whose root directories are remembered.
@@ -139,6 +141,11 @@ impl Objects {
         let header = repository.find_header(id).map_err(|_error| self.damage("an object is missing"))?;
         if header.size() > max_bytes {
             return Ok(None);
+        }
+        // Each is applied to read the object, however small that is in the end.
+        if header.num_deltas().is_some_and(|deltas| deltas > DELTAS_MAX) {
+            let what = format!("an object is stored as more than {DELTAS_MAX} differences in a row");
+            return Err(TreeError::Exceeded { what });
         }
         let object = repository.find_object(id).map_err(|error| self.unreadable(&error))?.detach();
         // The disk is a cache that others may have written to, or that forgets: content counts when it is what its

@@ -716,6 +716,14 @@ pub(super) const PARAMS: &[Entry] = &[
 
 /// Variables of the environment that no key stands for.
 pub(super) const ENVIRONMENT: &[Entry] = &[
+    entry("TIPHYS_GIT_PACK_MAX_SIZE", Honoured, "", "size of the largest pack that a repository may send, 4Gi"),
+    entry(
+        "TIPHYS_GIT_FIRST_PACK_MAX_SIZE",
+        Honoured,
+        "",
+        "size of the first pack of a repository, 128Mi; a larger one is given up, and four times as much is allowed \
+         the next time",
+    ),
     entry("ARGOCD_ENABLE_K8S_EVENT", Honoured, "", "`all`, `none`, or reasons of Events with commas between"),
     entry(
         "ARGOCD_WATCH_API_BUFFER_SIZE",

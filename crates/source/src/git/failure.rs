@@ -106,7 +106,7 @@ impl Context<'_> {
             ExecError::Timeout { .. } | ExecError::FatalTimeout { .. } => {
                 SourceError::Timeout { text: format!("`{line}` failed {error}") }
             }
-            ExecError::TooLarge { .. } => {
+            ExecError::TooLarge { .. } | ExecError::TooMuchWork { .. } => {
                 SourceError::Exhausted { text: format!("`{line}` failed: {error}") }
             }
             ExecError::Start(cause) | ExecError::Limit(cause) | ExecError::Read(cause) => {

@@ -95,7 +95,7 @@ impl Git {
             ("gpg.x509.program", "/bin/false".to_owned()),
         ];
         let deadline = self.options.exec_timeout;
-        let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
+        let command = Command { arguments: &arguments, directory, deadline, attempt: 1, allowance: None };
         let output = self.output(&command, self.environment(&access, &config)).await?;
         let found = read(&output.stderr).ok_or_else(|| SourceError::Unverifiable {
             text: format!("the signature of {id} cannot be verified: gpg does not say whether it is good"),

@@ -19,6 +19,8 @@ use crate::{Repository, SourceError};
 const ATTEMPTS_MAX: u32 = 4;
 /// Pushes of a note that begin anew.
 const NOTE_ATTEMPTS_MAX: u32 = 6;
+/// A fresh clone may be as large as that of a repository that was too large once.
+const CLONE_TRIES: u32 = 1;
 /// Pause before such a one; it grows with each.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -76,7 +78,8 @@ async fn once(
         specs.push(format!("+{NOTES}:{NOTES}"));
     }
     if !specs.is_empty() {
-        let fetching = git.fetch(repository, scratch.path(), 1, &specs);
+        let allowance = git.allowance(0, CLONE_TRIES);
+        let fetching = git.fetch(repository, scratch.path(), (1, &specs), &allowance);
         observed(git.observer(), (repository, Request::CommitFetch, ""), fetching).await?;
     }
     let found = Found { sync, target, notes };
@@ -99,7 +102,8 @@ async fn once(
             Err(Failed { cause: Cause::Conflict, .. }) if attempt < NOTE_ATTEMPTS_MAX => {
                 tokio::time::sleep(AGAIN * attempt).await;
                 let specs = [format!("+{NOTES}:{NOTES}")];
-                let fetching = git.fetch(repository, scratch.path(), 1, &specs);
+                let allowance = git.allowance(0, CLONE_TRIES);
+                let fetching = git.fetch(repository, scratch.path(), (1, &specs), &allowance);
                 observed(git.observer(), (repository, Request::CommitFetch, ""), fetching).await?;
             }
             Err(failed) => return Err(failed),

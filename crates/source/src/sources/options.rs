@@ -7,7 +7,7 @@ use std::time::Duration;
 use tiphys_object::quantity::Quantity;
 use tiphys_plugin::PluginOptions;
 
-use crate::{AzureIdentity, Clock, Observer};
+use crate::{AzureIdentity, Clock, FetchLimits, Observer};
 
 /// How often and how slowly failed git commands are tried again (RND-28).
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ pub struct SourceOptions {
     pub own_dirs: Vec<PathBuf>,
     /// Bytes of one pack that git writes.
     pub pack_bytes_max: u64,
+    /// What a fetch may use before more is known of its repository.
+    pub fetch_limits: FetchLimits,
     /// Repositories kept on disk.
     pub stores_max: usize,
     /// Fetches into one directory before its newest commits are copied into a new one.
@@ -147,6 +149,8 @@ impl SourceOptions {
             |name| text(name).is_some_and(|text| tiphys_api::repository::parse_bool(&text) == Some(true));
         for (name, lifted_by, bytes) in [
             ("ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_INDEX_SIZE", "", &mut self.index_bytes_max),
+            ("TIPHYS_GIT_PACK_MAX_SIZE", "", &mut self.pack_bytes_max),
+            ("TIPHYS_GIT_FIRST_PACK_MAX_SIZE", "", &mut self.fetch_limits.first_bytes),
             (
                 "ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_EXTRACTED_SIZE",
                 "ARGOCD_REPO_SERVER_DISABLE_HELM_MANIFEST_MAX_EXTRACTED_SIZE",
@@ -210,6 +214,7 @@ impl SourceOptions {
             local_roots: Vec::new(),
             own_dirs: Vec::new(),
             pack_bytes_max: 4 << 30,
+            fetch_limits: FetchLimits::default(),
             stores_max: 1000,
             fetches_max: 200,
             token_use: TokenUse::of(|_| None::<String>),
@@ -257,6 +262,9 @@ mod tests {
         let index = "ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_INDEX_SIZE";
         assert_eq!(with(index, "10M").unwrap().index_bytes_max, 10_000_000);
         assert_eq!(with(index, "10Mi").unwrap().index_bytes_max, 10_485_760);
+        assert_eq!(with("TIPHYS_GIT_PACK_MAX_SIZE", "8Gi").unwrap().pack_bytes_max, 8 << 30);
+        let first = with("TIPHYS_GIT_FIRST_PACK_MAX_SIZE", "1Gi").unwrap().fetch_limits.first_bytes;
+        assert_eq!(first, 1 << 30);
         for wrong in ["much", "-1", "1.5.1"] {
             assert!(with(index, wrong).unwrap_err().contains(index), "{wrong}");
         }

@@ -32,7 +32,8 @@ impl Store {
         if !has_tag(&generation).await? {
             let sweep = Sweep::of(&generation.directory);
             let refspecs = [format!("+{tag}:refs/tiphys-tags/{tag}")];
-            let fetching = git.fetch(repository, &generation.directory, 1, &refspecs);
+            let allowance = self.allowance(git, &generation);
+            let fetching = git.fetch(repository, &generation.directory, (1, &refspecs), &allowance);
             if let Err(error) = observed(git.observer(), (repository, Request::Fetch, tag), fetching).await {
                 sweep.now().await;
                 return Err(error.into());

@@ -253,3 +253,57 @@ async fn inv_10_an_endless_pack_ends_at_the_limit() {
     server.behave(Behaviour::default());
     sources.tree(&repository, &next).await.unwrap();
 }
+
+/// INV-16, B12: a small pack that unpacks to gigabytes ends within the processor time of its size, nothing of it stays,
+/// and the repository is left alone for a while, whatever commit it has then.
+#[tokio::test]
+async fn inv_16_a_pack_of_repeated_differences_ends_soon() {
+    let world = World::with(&[("a", "1")]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let (clock, time) = tiphys_source::Clock::manual("2026-01-01T00:00:00Z".parse().unwrap());
+    let sources = world.restarted(|options| {
+        options.fetch_limits.least_time = Duration::from_millis(400);
+        options.clock = clock;
+    });
+    let bomb = Behaviour { damage: Damage::Bomb, ..Behaviour::default() };
+    // Once as the first fetch, and once into a repository that has something.
+    for round in ["2", "3"] {
+        server.behave(bomb);
+        let commit = world.commit(round, &[("a", round)]).await;
+        let error = sources.tree(&repository, &commit).await.map(drop).unwrap_err();
+        assert!(matches!(error, SourceError::Exhausted { .. }), "{error:?}");
+        assert!(error.to_string().contains("processor time"), "{error}");
+        for generation in world.generations() {
+            let packs = fs::read_dir(generation.join("objects/pack")).unwrap();
+            let names = packs.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+            assert!(names.into_iter().all(|name| !name.starts_with("tmp_")));
+        }
+        let (requests, other) = (server.requests(), world.commit("other", &[("b", round)]).await);
+        assert_eq!(sources.tree(&repository, &other).await.map(drop).unwrap_err(), error);
+        assert_eq!(server.requests(), requests);
+        time.advance(Duration::from_mins(3));
+        server.behave(Behaviour::default());
+        sources.tree(&repository, &other).await.unwrap();
+    }
+}
+
+/// INV-16, B12: a repository may send in proportion to what is held of it, and more with each try.
+#[tokio::test]
+async fn inv_16_a_large_repository_arrives_with_a_later_try() {
+    let random: String = (0..200_000_u32).map(|n| format!("{:08x}", n.wrapping_mul(0x9E37_79B1))).collect();
+    let world = World::with(&[("a", random.as_str())]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let (clock, time) = tiphys_source::Clock::manual("2026-01-01T00:00:00Z".parse().unwrap());
+    let sources = world.restarted(|options| {
+        options.fetch_limits.first_bytes = 300_000;
+        options.clock = clock;
+    });
+    let commit = sources.resolve(&repository, "main", Freshness::Cached).await.unwrap();
+    let error = sources.tree(&repository, &commit).await.map(drop).unwrap_err();
+    assert!(matches!(error, SourceError::Exhausted { .. }), "{error:?}");
+    assert!(sources.tree(&repository, &commit).await.is_err());
+    time.advance(Duration::from_secs(16));
+    sources.tree(&repository, &commit).await.unwrap();
+}

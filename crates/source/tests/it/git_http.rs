@@ -1,11 +1,14 @@
 //! A web server in front of `git http-backend`, with credentials and counters.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
+use gix_pack::data;
+use gix_pack::data::entry::Header;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -60,6 +63,8 @@ pub(crate) enum Damage {
     Endless,
     /// The pack never ends.
     EndlessPack,
+    /// The pack is small, and its differences repeat a large file again and again.
+    Bomb,
 }
 
 pub(crate) struct GitServer {
@@ -236,6 +241,10 @@ impl Shared {
                 endless_pack(stream.get_mut()).await;
                 return;
             }
+            if behaviour.damage == Damage::Bomb && is_fetch {
+                let has_negotiated = String::from_utf8_lossy(&request.body).contains("done");
+                answer = bomb(has_negotiated);
+            }
             let breaks_off = behaviour.damage == Damage::BreaksOff && request.method == "POST";
             if breaks_off {
                 answer.truncate(answer.len() - 10);
@@ -324,7 +333,7 @@ impl Shared {
         if request.method == "POST" {
             let end = body.len();
             match behaviour.damage {
-                Damage::None | Damage::BreaksOff | Damage::Endless | Damage::EndlessPack => {}
+                Damage::None | Damage::BreaksOff | Damage::Endless | Damage::EndlessPack | Damage::Bomb => {}
                 Damage::CutShort => body.truncate(end - 10),
                 // Before the checksum of a pack and the end of the message.
                 Damage::Flipped => body[end - 30] ^= 1,
@@ -401,6 +410,56 @@ async fn endless_pack(stream: &mut (impl AsyncWrite + Unpin)) {
     while is_heard {
         is_heard = stream.write_all(&packet).await.is_ok();
     }
+}
+
+/// A pack of some kilobytes whose objects come to gigabytes: each difference repeats its base of 1 MiB.
+fn bomb(has_negotiated: bool) -> Vec<u8> {
+    const MEBIBYTES: usize = 96;
+    let deflated = |content: &[u8]| {
+        let mut out = gix::zlib::stream::deflate::Write::new(Vec::new(), gix::zlib::Compression::BEST_SPEED);
+        out.write_all(content).unwrap();
+        out.flush().unwrap();
+        out.into_inner()
+    };
+    let size_of = |mut size: usize| {
+        let mut bytes = Vec::new();
+        while size > 127 {
+            bytes.push(u8::try_from(size & 127).unwrap() | 128);
+            size >>= 7;
+        }
+        bytes.push(u8::try_from(size).unwrap());
+        bytes
+    };
+    let base = vec![b'a'; 1 << 20];
+    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, &base).unwrap();
+    let mut entries = vec![(Header::Blob, base.clone())];
+    for number in 0..40_u8 {
+        let mut delta = size_of(base.len());
+        delta.extend(size_of((MEBIBYTES << 20) + 1));
+        for _ in 0..MEBIBYTES {
+            // Copies 1 MiB from the beginning.
+            delta.extend_from_slice(&[0x80 | 0x40, 0x10]);
+        }
+        delta.extend_from_slice(&[1, number]);
+        entries.push((Header::RefDelta { base_id: id }, delta));
+    }
+    let count = u32::try_from(entries.len()).unwrap();
+    let mut pack = data::header::encode(data::Version::V2, count).to_vec();
+    for (header, content) in &entries {
+        header.write_to(content.len() as u64, &mut pack).unwrap();
+        pack.extend_from_slice(&deflated(content));
+    }
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    hasher.update(&pack);
+    pack.extend_from_slice(hasher.try_finalize().unwrap().as_slice());
+    let acknowledged = if has_negotiated { "" } else { "0014acknowledgments\n000aready\n0001" };
+    let mut body = format!("{acknowledged}000dpackfile\n").into_bytes();
+    for part in pack.chunks(60_000) {
+        body.extend_from_slice(format!("{:04x}\u{1}", part.len() + 5).as_bytes());
+        body.extend_from_slice(part);
+    }
+    body.extend_from_slice(b"0000");
+    response("200 OK", "Content-Type: application/x-git-upload-pack-result\r\n", &body)
 }
 
 fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
