@@ -308,7 +308,8 @@ impl Plan {
             }
         }
         self.status.conditions = next_conditions(&self.status.conditions, &self.conditions, &[], facts.now);
-        crate::status::bound(&mut self.status, facts.request.settings.status_resources_max);
+        let room = crate::status::room(facts.request.set);
+        crate::status::bound(&mut self.status, facts.request.settings.status_resources_max, room);
     }
 
     /// What makes the Applications that may be written what was generated (ASET-132, ASET-133, ASET-141).

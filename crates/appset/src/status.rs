@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use tiphys_api::ApplicationSet;
 use tiphys_api::application::{HealthStatus, ResourceStatus};
 use tiphys_api::applicationset::{ApplicationSetCondition, ApplicationSetStatus, RolloutApplicationStatus};
 use tiphys_api::codes::{HealthCode, RolloutPhase, SetConditionType, SetReason};
@@ -15,6 +16,8 @@ use crate::text::cut;
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 /// Bytes that a status may come to; the API server takes one and a half million.
 pub const STATUS_BYTES_MAX: usize = 1_000_000;
+/// Bytes of a whole set without its managed fields.
+const SET_BYTES_MAX: usize = 1_450_000;
 
 /// A condition that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,21 +170,29 @@ pub fn resources<'a>(live: impl IntoIterator<Item = &'a LiveApplication>) -> Vec
     entries
 }
 
+/// Bytes of lists for which the rest of a set leaves room.
+pub fn room(set: &ApplicationSet) -> usize {
+    let rest = (&set.metadata, &set.spec, &set.status.conditions);
+    let rest = serde_json::to_vec(&rest).map_or(0, |bytes| bytes.len());
+    SET_BYTES_MAX.saturating_sub(rest).min(STATUS_BYTES_MAX)
+}
+
 /// Cuts what a status lists until it can be stored. The state of a roll-out is needed and stays, but for texts about
-/// those that have arrived; resources are only shown, and their number is stored beside them.
-pub fn bound(status: &mut ApplicationSetStatus, resources_max: Option<usize>) {
+/// those that have arrived; resources are only shown, and their number is stored beside them. `bytes_max` comes from
+/// [`room`].
+pub fn bound(status: &mut ApplicationSetStatus, resources_max: Option<usize>, bytes_max: usize) {
     if let Some(max) = resources_max {
         status.resources.truncate(max);
     }
     let size_of = |entries: &[RolloutApplicationStatus]| entries.iter().map(entry_size).sum::<usize>();
-    if size_of(&status.application_status) > STATUS_BYTES_MAX {
+    if size_of(&status.application_status) > bytes_max {
         for entry in
             status.application_status.iter_mut().filter(|entry| entry.status == RolloutPhase::Healthy)
         {
             entry.message.clear();
         }
     }
-    let mut left = STATUS_BYTES_MAX.saturating_sub(size_of(&status.application_status));
+    let mut left = bytes_max.saturating_sub(size_of(&status.application_status));
     let fits = status.resources.iter().take_while(|resource| {
         let size = resource_size(resource);
         let fits = size <= left;

@@ -68,7 +68,8 @@ pub fn conclude(facts: &PassFacts<'_>, plan: &Plan, outcomes: &Outcomes, stored:
         status.resources_count = i64::try_from(live.len()).ok();
         status.resources = status::resources(&live);
     }
-    status::bound(&mut status, facts.request.settings.status_resources_max);
+    let room = status::room(facts.request.set);
+    status::bound(&mut status, facts.request.settings.status_resources_max, room);
     let requeue = match &problem {
         Some((_, requeue)) => *requeue,
         None => plan.requeue_after.map_or(Requeue::OnEvent, Requeue::After),

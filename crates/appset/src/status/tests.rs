@@ -99,7 +99,7 @@ fn aset_154_resources_are_sorted_and_cut() {
         resources: resources(&[live("b"), live("a"), live("c")]),
         ..Default::default()
     };
-    bound(&mut status, Some(2));
+    bound(&mut status, Some(2), STATUS_BYTES_MAX);
     assert_eq!(
         json!(status.resources),
         json!([{"group": "argoproj.io", "version": "v1alpha1", "kind": "Application", "name": "a", "namespace": "argocd",
@@ -107,7 +107,7 @@ fn aset_154_resources_are_sorted_and_cut() {
             {"group": "argoproj.io", "version": "v1alpha1", "kind": "Application", "name": "b", "namespace": "argocd",
             "status": "Synced", "health": {"status": "Healthy"}}])
     );
-    bound(&mut status, None);
+    bound(&mut status, None, STATUS_BYTES_MAX);
     assert_eq!(status.resources.len(), 2);
 }
 
@@ -117,13 +117,13 @@ fn inv_10_a_status_stays_below_a_million_bytes() {
     let size = |status: &ApplicationSetStatus| serde_json::to_vec(status).unwrap().len();
     let short: Vec<LiveApplication> = (0..5_000).map(|n| live(&format!("application-{n:05}"))).collect();
     let mut status = ApplicationSetStatus { resources: resources(&short), ..Default::default() };
-    bound(&mut status, Some(5_000));
+    bound(&mut status, Some(5_000), STATUS_BYTES_MAX);
     assert_eq!(status.resources.len(), 5_000);
     assert!(size(&status) < STATUS_BYTES_MAX, "{}", size(&status));
     let long: Vec<LiveApplication> =
         (0..5_000).map(|n| live(&format!("{}{n:05}", "x".repeat(240)))).collect();
     let mut status = ApplicationSetStatus { resources: resources(&long), ..Default::default() };
-    bound(&mut status, Some(5_000));
+    bound(&mut status, Some(5_000), STATUS_BYTES_MAX);
     assert!((1_000..5_000).contains(&status.resources.len()));
     assert!(size(&status) < STATUS_BYTES_MAX, "{}", size(&status));
     let entry = |application: &LiveApplication| RolloutApplicationStatus {
@@ -140,11 +140,11 @@ fn inv_10_a_status_stays_below_a_million_bytes() {
         application_status: short.iter().map(entry).collect(),
         ..Default::default()
     };
-    bound(&mut status, None);
+    bound(&mut status, None, STATUS_BYTES_MAX);
     assert_eq!(status.application_status.len(), 5_000, "the state of a roll-out is never cut");
     assert!(size(&status) < 1_300_000, "{}", size(&status));
     let bounded = status.clone();
-    bound(&mut status, None);
+    bound(&mut status, None, STATUS_BYTES_MAX);
     assert_eq!(status, bounded);
 }
 
@@ -159,4 +159,18 @@ fn aset_5_entries_of_older_writers_are_written_anew() {
     assert_eq!(status_patch(&Value::Null, &ApplicationSetStatus::default()), None);
     let kept: ApplicationSetStatus = serde_json::from_value(json!({"future": 1})).unwrap();
     assert_eq!(status_patch(&json!({"future": 1}), &kept), None);
+}
+
+/// CTL-36: a set that is large itself leaves less room for what its status lists.
+#[test]
+fn ctl_36_a_large_set_leaves_less_room_for_its_status() {
+    let mut set = tiphys_api::ApplicationSet::default();
+    assert_eq!(room(&set), STATUS_BYTES_MAX);
+    set.metadata.annotations.insert("a".to_owned(), "x".repeat(1_000_000));
+    assert!((400_000..450_000).contains(&room(&set)), "{}", room(&set));
+    let live: Vec<LiveApplication> = (0..5_000).map(|n| live(&format!("application-{n:05}"))).collect();
+    let mut status = ApplicationSetStatus { resources: resources(&live), ..Default::default() };
+    bound(&mut status, None, room(&set));
+    assert!(serde_json::to_vec(&(&set.metadata, &status)).unwrap().len() < SET_BYTES_MAX);
+    assert!(status.resources.len() > 1_000);
 }
