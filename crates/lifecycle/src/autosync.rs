@@ -238,7 +238,9 @@ mod tests {
     fn ctl_63_a_self_heal_applies_a_bounded_list() {
         let automated = json!({"selfHeal": true});
         let app = app(&automated, &done("r1", "Succeeded", 0, "2026-01-01T00:00:01Z"));
-        let Decision::Start(operation) = run(&app, &vec![resource("OutOfSync", false); 6_000]) else { panic!() };
+        let Decision::Start(operation) = run(&app, &vec![resource("OutOfSync", false); 6_000]) else {
+            panic!()
+        };
         assert_eq!(operation.sync.unwrap().resources.len(), HEALED_MAX);
     }
 

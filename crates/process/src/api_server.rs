@@ -243,7 +243,7 @@ fn handler(router: Router) -> Handler {
     Arc::new(move |request| {
         let router = router.clone();
         async move {
-            let request = request.http.map(axum::body::Body::new);
+            let request = request.into_metered().map(axum::body::Body::new);
             let answer = router.oneshot(request).await;
             let response = answer.unwrap_or_else(|never| match never {});
             response.map(|body| {

@@ -192,6 +192,11 @@ impl Message {
         self.about.as_ref()
     }
 
+    /// Whether it is whole in memory, as a value, before it is written.
+    pub(crate) fn is_value(&self) -> bool {
+        matches!(self.content, Content::Value(_))
+    }
+
     /// The whole message in one form.
     pub(crate) fn write(&self, method: &Method, form: Form) -> Result<Vec<Bytes>, Status> {
         self.pieces(method, form)?.collect()
@@ -298,6 +303,14 @@ impl Reply {
 pub trait Api: Send + Sync + 'static {
     /// Finds out who calls, before anything of the body was read.
     fn admit(self: Arc<Self>, head: Head) -> BoxFuture<'static, Result<Admitted, Status>>;
+
+    /// Bytes that a caller may send with a call, where they are more than every known caller may.
+    ///
+    /// # Errors
+    /// When the caller has no right that needs so many.
+    fn bytes_max(&self, _call: &Admitted) -> Result<usize, Status> {
+        Ok(usize::MAX)
+    }
 
     /// Answers.
     fn call(self: Arc<Self>, call: Admitted, requests: Requests)

@@ -17,6 +17,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use reqwest::{Client, redirect};
+use smol_str::format_smolstr;
 use tiphys_api::cluster::Cluster;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::counts::Visiting;
 use crate::http::pass::{handed_back, head_of};
-use crate::http::{Body, Front, Refused, Request, body, cookie, socket as handshake};
+use crate::http::{
+    Body, CallerKey, Front, Permit, Pool, Refused, Request, cookie, intake, socket as handshake,
+};
 use crate::services::Services;
 use crate::world::World;
 use config::Extension;
@@ -168,15 +171,19 @@ impl Proxy {
 
     async fn pass(&self, mut request: Request) -> Result<Response<Body>, Refused> {
         let upgrade = hyper::upgrade::on(&mut request.http);
-        let (head, incoming) = request.http.into_parts();
+        let Request { http, peer, budget } = request;
+        let (head, incoming) = http.into_parts();
         let (name, rest) = outgoing::named(head.uri.path())?;
-        let visit = self.services.visit(&head, request.peer, name).await?;
-        let errand = self.errand(&head, request.peer, (name, rest), &visit)?;
+        let visit = self.services.visit(&head, peer, name).await?;
+        let errand = self.errand(&head, peer, (name, rest), &visit)?;
         let mut visiting = Some(self.services.counts().visit(name));
         let answered = if handshake::is_named(&head) {
-            self.open(errand, head, request.peer, upgrade, &mut visiting).await
+            self.open(errand, head, peer, upgrade, &mut visiting).await
         } else {
-            self.send(errand, &head, incoming, &mut visiting).await
+            // Whoever visits is known.
+            let caller = CallerKey::Account(format_smolstr!("visitor\u{0}{}", visit.user_id));
+            let permit = budget.permit(Pool::Small, caller);
+            self.send(errand, &head, (incoming, permit), &mut visiting).await
         };
         if let (Err(refused), Some(visiting)) = (&answered, &mut visiting) {
             visiting.answered(refused.status);
@@ -189,14 +196,14 @@ impl Proxy {
         &self,
         errand: Errand,
         head: &Head,
-        mut incoming: Incoming,
+        (mut incoming, mut permit): (Incoming, Permit),
         visiting: &mut Option<Visiting>,
     ) -> Result<Response<Body>, Refused> {
         let Errand { extension, client, url, headers } = errand;
         let name = &extension.name;
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_none| busy())?;
-        let read = body::read(&mut incoming, REQUEST_BYTES_MAX).await;
-        let bytes = read.map_err(|status| Refused::new(StatusCode::PAYLOAD_TOO_LARGE, status.message))?;
+        let read = intake::read(&mut incoming, REQUEST_BYTES_MAX, &mut permit).await;
+        let bytes = read.map_err(|status| Refused::of_body(&status))?;
         let sending = client.request(head.method.clone(), url).headers(headers).body(bytes);
         match sending.send().await {
             // Nobody asked for that.

@@ -1,11 +1,14 @@
 //! One HTTP request: where it goes, and what it may do there (API-1..20).
 
 pub mod body;
+mod budget;
 pub(crate) mod compress;
 pub mod cookie;
 mod download;
 mod front;
 mod grpc;
+mod held;
+pub(crate) mod intake;
 mod invoke;
 pub(crate) mod pass;
 mod rest;
@@ -13,8 +16,13 @@ pub(crate) mod socket;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
+use tiphys_wire::status::Code;
+
+use crate::call::Status;
 
 pub use body::Body;
+pub use budget::Budget;
+pub(crate) use budget::{CallerKey, Permit, Pool};
 pub use front::{Front, FrontOptions, Handler, Incoming, Request};
 pub use invoke::Bounds;
 
@@ -41,6 +49,17 @@ impl Refused {
     /// A refusal with its text.
     pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into() }
+    }
+
+    /// A body that is not read, and why.
+    pub(crate) fn of_body(status: &Status) -> Self {
+        let code = match status.code {
+            Code::OutOfRange => StatusCode::PAYLOAD_TOO_LARGE,
+            Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Code::Canceled => StatusCode::REQUEST_TIMEOUT,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(code, status.message.as_str())
     }
 
     /// The answer.

@@ -1,7 +1,9 @@
 //! Connections: one port for TLS and plain text, HTTP/1.1 and HTTP/2 (API-1..5, API-11).
 
+mod authority;
 pub(crate) mod certificate;
 mod connection;
+pub(crate) mod meter;
 mod self_signed;
 pub mod tls;
 
@@ -20,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::http::Front;
 
+pub use authority::OwnHosts;
 pub use connection::Doors;
 
 /// Connections at the same time; more wait in the queue of the system.
@@ -65,7 +68,8 @@ impl Listener {
         front: Arc<ArcSwap<Front>>,
         tls: Arc<ArcSwapOption<rustls::ServerConfig>>,
     ) -> Self {
-        let doors = Arc::new(Doors { front, tls });
+        let listening = socket.local_addr().ok().map(|address| address.ip());
+        let doors = Arc::new(Doors { front, tls, listening });
         let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         Self { socket, doors, connections, peers: Arc::default() }
     }

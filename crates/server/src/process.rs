@@ -32,11 +32,11 @@ use crate::counts::Counts;
 use crate::extension::Proxy;
 use crate::follow::{FollowError, Following, Home};
 use crate::http::cookie::Cookies;
-use crate::http::{Bounds, Front, FrontOptions, Handler, plain};
+use crate::http::{Bounds, Budget, Front, FrontOptions, Handler, plain};
 use crate::identity::Identity;
 use crate::listen::certificate::{self, May};
 use crate::listen::tls::{TlsError, TlsOptions, TlsVersion, cipher_names};
-use crate::listen::{Doors, Listener};
+use crate::listen::{Doors, Listener, OwnHosts};
 use crate::live::Live;
 use crate::pages::{Pages, PagesOptions, Program};
 use crate::services::audit::{Recorder, write};
@@ -108,6 +108,8 @@ pub enum ServerError {
 
 /// An API server, from the opening of its port on.
 pub struct Server {
+    /// Counts what is in memory of requests and answers.
+    budget: Budget,
     front: Arc<ArcSwap<Front>>,
     tls: Arc<ArcSwapOption<ServerConfig>>,
     others: Others,
@@ -168,9 +170,11 @@ impl Server {
     /// A server that does not know its installation yet.
     pub fn new(others: Others) -> Self {
         let stopping = CancellationToken::new();
-        let options = front_options(&Settings::default(), false);
+        let budget = Budget::default();
+        let options = front_options(&Settings::default(), false, &budget);
         let front = front(Arc::new(Starting), options, &others, &stopping);
         Self {
+            budget,
             front: Arc::new(ArcSwap::from_pointee(front)),
             tls: Arc::new(ArcSwapOption::empty()),
             others,
@@ -267,7 +271,7 @@ impl Server {
             without_authentication: is_on(&settings, "server.disable.auth", "ARGOCD_SERVER_DISABLE_AUTH"),
         });
         let is_secure = self.tls.load().is_some();
-        let options = front_options(&settings, is_secure);
+        let options = front_options(&settings, is_secure, &self.budget);
         let base = options.cookies.base().to_owned();
         let pages = PagesOptions::read(&settings, &base);
         let pages = pages.map_err(|error| ServerError::Setting(error.to_string()))?;
@@ -343,7 +347,9 @@ pub(crate) fn is_on(settings: &Settings, key: &str, variable: &str) -> bool {
     matches!(settings.param(key, variable), Some("1" | "t" | "T" | "TRUE" | "true" | "True"))
 }
 
-fn front_options(settings: &Settings, is_secure: bool) -> FrontOptions {
+fn front_options(settings: &Settings, is_secure: bool, budget: &Budget) -> FrontOptions {
+    let urls = crate::sso::additional_urls(settings);
+    let url = settings.cm().get("url").map(String::as_str);
     let param = |key: &str, variable: &str| settings.param(key, variable).unwrap_or_default().to_owned();
     let root_path = param("server.rootpath", "ARGOCD_SERVER_ROOTPATH");
     let base = param("server.basehref", "ARGOCD_SERVER_BASEHREF");
@@ -368,6 +374,8 @@ fn front_options(settings: &Settings, is_secure: bool) -> FrontOptions {
         gzip: !matches!(settings.param("server.enable.gzip", "ARGOCD_SERVER_ENABLE_GZIP"), Some("false")),
         cookies: Cookies::new(&base, is_secure, pieces.and_then(|text| text.parse().ok()).unwrap_or(20)),
         bounds: bounds(settings),
+        budget: budget.clone(),
+        own_hosts: OwnHosts::of_urls(urls.iter().map(String::as_str).chain(url)),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod account;
 mod admit;
+mod allowance;
 mod application;
 mod application_set;
 pub mod audit;
@@ -167,6 +168,10 @@ fn unimplemented(method: &str) -> Status {
 impl Api for Services {
     fn admit(self: Arc<Self>, head: Head) -> BoxFuture<'static, Result<Admitted, Status>> {
         async move { admit::admit(&self.parts, head).await }.boxed()
+    }
+
+    fn bytes_max(&self, call: &Admitted) -> Result<usize, Status> {
+        allowance::bytes_max(&Context::new(&self.parts, call.clone()))
     }
 
     fn call(

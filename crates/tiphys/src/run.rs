@@ -9,6 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
 use clap::Parser;
 use serde_json::Value;
 use tiphys_api::settings::ClientLimits;
@@ -18,6 +20,7 @@ use tiphys_control::metrics::Group;
 use tiphys_control::{Controller, ControllerOptions};
 use tiphys_object::{Gvk, ResourceKey};
 use tiphys_policy::permit::Permit;
+use tiphys_server::listen::OwnHosts;
 use tiphys_server::process::ServerError;
 use tokio::net::TcpListener;
 
@@ -366,7 +369,23 @@ pub(crate) fn environment(run: &Run) -> BTreeMap<String, String> {
     environment
 }
 
+/// Serves a router; on loopback for requests that name loopback (CLI-1000).
 fn serve_http(listener: TcpListener, router: axum::Router) -> tokio::task::JoinHandle<()> {
+    let listening = listener.local_addr().map(|address| address.ip());
+    let router = router.layer(axum::middleware::from_fn(
+        move |request: axum::extract::Request, next: axum::middleware::Next| {
+            let is_ours = listening
+                .as_ref()
+                .map_or(true, |ip| OwnHosts::default().are_named(*ip, request.uri(), request.headers()));
+            async move {
+                if is_ours {
+                    next.run(request).await
+                } else {
+                    StatusCode::MISDIRECTED_REQUEST.into_response()
+                }
+            }
+        },
+    ));
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(%error, "the HTTP endpoints ended");

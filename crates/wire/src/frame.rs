@@ -70,11 +70,29 @@ impl Messages {
         self.buffer.is_empty()
     }
 
+    /// Length of the next message as its sender announces it, as soon as that is known.
+    pub fn announced(&self) -> Option<usize> {
+        let (mut prefix, _) = self.buffer.split_at_checked(PREFIX)?;
+        let _flag = prefix.get_u8();
+        Some(usize::try_from(prefix.get_u32()).unwrap_or(usize::MAX))
+    }
+
     /// The next message that is there as a whole.
     ///
     /// # Errors
     /// When it is too large, or cannot be unpacked.
     pub fn take(&mut self) -> Result<Option<Bytes>, FrameError> {
+        match self.take_packed()? {
+            Some(Packed { message, is_packed: true }) => unpack(&message, self.bytes_max).map(Some),
+            found => Ok(found.map(|found| found.message)),
+        }
+    }
+
+    /// The next message that is there as a whole, packed where its sender packed it.
+    ///
+    /// # Errors
+    /// When it is too large, or packed as nobody announced.
+    pub fn take_packed(&mut self) -> Result<Option<Packed>, FrameError> {
         let Some((prefix, _)) = self.buffer.split_at_checked(PREFIX) else { return Ok(None) };
         let mut prefix = prefix;
         let (flag, length) = (prefix.get_u8(), prefix.get_u32());
@@ -93,8 +111,8 @@ impl Messages {
         self.buffer.advance(PREFIX);
         let message = self.buffer.split_to(length).freeze();
         match (flag, self.is_gzip) {
-            (0, _) => Ok(Some(message)),
-            (_, true) => unpack(&message, self.bytes_max).map(Some),
+            (0, _) => Ok(Some(Packed { message, is_packed: false })),
+            (_, true) => Ok(Some(Packed { message, is_packed: true })),
             (_, false) => {
                 Err(FrameError::internal("grpc: compressed flag set with identity or empty encoding"))
             }
@@ -102,12 +120,26 @@ impl Messages {
     }
 }
 
-fn too_large(length: usize, bytes_max: usize) -> FrameError {
+/// A message as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// Its bytes.
+    pub message: Bytes,
+    /// Whether they are packed by gzip.
+    pub is_packed: bool,
+}
+
+/// The refusal of a message of this length.
+pub fn too_large(length: usize, bytes_max: usize) -> FrameError {
     let text = format!("grpc: received message larger than max ({length} vs. {bytes_max})");
     FrameError::new(Code::ResourceExhausted, text)
 }
 
-fn unpack(message: &Bytes, bytes_max: usize) -> Result<Bytes, FrameError> {
+/// Unpacks a message.
+///
+/// # Errors
+/// When it is larger than this, or damaged.
+pub fn unpack(message: &Bytes, bytes_max: usize) -> Result<Bytes, FrameError> {
     let mut out = Vec::new();
     let bound = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
     GzDecoder::new(message.as_ref())

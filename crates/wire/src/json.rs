@@ -5,6 +5,7 @@
 //! [`write`] puts in what clients rely on: members that are always there, empty objects and lists.
 
 mod read;
+mod weight;
 mod write;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::schema::{Emission, Field, Kind, Message, Presence, Style};
 
 pub(crate) use read::conform_field;
 pub use read::{ReadError, conform, read};
+pub use weight::{Weight, weight};
 pub use write::write;
 
 /// What a member should have been.

@@ -10,7 +10,7 @@ mod encode;
 pub mod reader;
 pub mod writer;
 
-pub use decode::{DecodeError, Limits, decode};
+pub use decode::{DecodeError, Grow, Limits, decode, decode_within};
 pub use encode::{EncodeError, Secrets, encode};
 
 #[cfg(test)]

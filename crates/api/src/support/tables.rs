@@ -716,7 +716,12 @@ pub(super) const PARAMS: &[Entry] = &[
 
 /// Variables of the environment that no key stands for.
 pub(super) const ENVIRONMENT: &[Entry] = &[
-    entry("TIPHYS_GIT_PACK_MAX_SIZE", Honoured, "", "size of the largest pack that a repository may send, 4Gi"),
+    entry(
+        "TIPHYS_GIT_PACK_MAX_SIZE",
+        Honoured,
+        "",
+        "size of the largest pack that a repository may send, 4Gi",
+    ),
     entry(
         "TIPHYS_GIT_FIRST_PACK_MAX_SIZE",
         Honoured,

@@ -1,12 +1,11 @@
 //! Git over smart HTTP, for cloning and pushing: each request is handed to `git http-backend`.
 //!
-//! There are no users: whoever reaches the port may push, which is why the demo listens on loopback and answers
-//! only requests that name it (a web page elsewhere cannot borrow the browser's way here). A push is announced
+//! There are no users: whoever reaches the port may push, which is why the demo listens on loopback, where the port
+//! answers only requests that name it (a web page elsewhere cannot borrow the browser's way here). A push is announced
 //! to the controller as soon as it is stored, like a webhook would.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use futures::TryStreamExt as _;
@@ -54,7 +53,6 @@ pub(crate) struct GitServer {
 struct Shared {
     root: PathBuf,
     repository: Repository,
-    address: IpAddr,
     url: String,
     places: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -65,12 +63,11 @@ struct Shared {
 
 impl GitServer {
     /// Serves `demo.git` below `root`.
-    pub(crate) fn new(root: PathBuf, repository: Repository, address: IpAddr, url: &str) -> Self {
+    pub(crate) fn new(root: PathBuf, repository: Repository, url: &str) -> Self {
         Self {
             shared: Arc::new(Shared {
                 root,
                 repository,
-                address,
                 url: url.to_owned(),
                 places: Arc::new(Semaphore::new(REQUESTS_MAX)),
                 tasks: TaskTracker::new(),
@@ -202,9 +199,6 @@ impl GitServer {
 }
 
 async fn answer(State(server): State<GitServer>, request: Request) -> Response {
-    if !names_us(request.headers(), server.shared.address) {
-        return refuse(StatusCode::MISDIRECTED_REQUEST, "the Host header names another server\n");
-    }
     let turn = Arc::clone(&server.shared.places).acquire_owned();
     let Ok(Ok(place)) = tokio::time::timeout(TURN_TIMEOUT, turn).await else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; try again\n");
@@ -239,39 +233,4 @@ async fn answer(State(server): State<GitServer>, request: Request) -> Response {
 
 fn refuse(status: StatusCode, text: &'static str) -> Response {
     (status, text).into_response()
-}
-
-/// Whether a request names this server by an address of its own. Beyond loopback names are not ours to know.
-fn names_us(headers: &HeaderMap, address: IpAddr) -> bool {
-    if !address.is_loopback() {
-        return true;
-    }
-    let Some(host) = headers.get(header::HOST).and_then(|value| value.to_str().ok()) else { return true };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let bare = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cli_1000_a_page_elsewhere_cannot_name_us() {
-        let local = IpAddr::from([127, 0, 0, 1]);
-        for (host, expected) in [
-            ("127.0.0.1:8080", true),
-            ("localhost:8080", true),
-            ("[::1]:8080", true),
-            ("evil.example:8080", false),
-            ("127.0.0.1.evil.example", false),
-        ] {
-            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
-            assert_eq!(names_us(&headers, local), expected, "{host}");
-            assert!(names_us(&headers, IpAddr::from([10, 0, 0, 1])));
-        }
-    }
 }

@@ -72,7 +72,7 @@ impl Live {
             directory.write(scenario, seed, &url, false)?;
         }
         let repository = Repository::new(paths.git().join("demo.git"));
-        let server = GitServer::new(paths.git(), repository.clone(), start.address, &url);
+        let server = GitServer::new(paths.git(), repository.clone(), &url);
         let endpoints = Endpoints::new();
         let api = serve(listener, &endpoints, &server);
         let data = (!directory.is_temporary()).then(|| paths.cluster());

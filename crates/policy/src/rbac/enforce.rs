@@ -301,6 +301,28 @@ impl<'a> Caller<'a> {
         self.any_voice(project, object_key(request.object), ask).unwrap_or(false)
     }
 
+    /// Whether the caller may do this with any object there could be: what a caller without any such right sends is not
+    /// worth reading. It is no permission.
+    pub fn may_ever(&self, resource: &str, action: &str) -> bool {
+        let (mut found, mut steps) = (Found::default(), Steps::new(STEPS_MAX));
+        let words = (Word::resource(resource), Word::action(action));
+        let mut ask =
+            |view: View<'a>, subject| view.may_allow(subject, (&words.0, &words.1), &mut found, &mut steps);
+        let mut in_project = |project: Option<Asked<'a>>| self.any_voice(project, "", &mut ask);
+        match in_project(None) {
+            Ok(false) => {}
+            decided => return decided.unwrap_or(false),
+        }
+        let projects = self.rbac.projects.iter().filter(|(_, policy)| policy.layer.is_some());
+        for (name, policy) in projects {
+            match in_project(Some(Asked { name, layer: policy.layer.as_ref() })) {
+                Ok(false) => {}
+                decided => return decided.unwrap_or(false),
+            }
+        }
+        false
+    }
+
     /// Whether the caller may, with the text of the refusal (API-98).
     pub fn check(&self, request: &Request<'_>) -> Decision {
         Decision::when(self.may(request), || self.refusal(request))

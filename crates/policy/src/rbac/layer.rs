@@ -97,6 +97,11 @@ impl Rules {
         resource.is_among(self.resources) && action.is_among(self.actions)
     }
 
+    /// All rules, whatever objects they are about.
+    fn all(&self) -> impl Iterator<Item = &Rule> {
+        self.keyed.values().flatten().chain(&self.others)
+    }
+
     /// Rules that may be about objects with this key.
     fn with_key(&self, key: Option<KeyId>) -> impl Iterator<Item = &Rule> {
         let keyed = key.and_then(|key| self.keyed.get(&key));
@@ -398,6 +403,28 @@ impl<'r> View<'r> {
             }
         }
         Ok(is_allowed)
+    }
+
+    /// Whether a rule of the subject or of its roles allows this of any object. What is denied does not count.
+    pub(super) fn may_allow(
+        &self,
+        subject: NameId,
+        (resource, action): (&Word<'_>, &Word<'_>),
+        found: &mut Found<'r>,
+        steps: &mut Steps,
+    ) -> Result<bool, TooManySteps> {
+        self.find(subject, found, steps)?;
+        for (node, _) in &found.nodes {
+            if !node.allows.may_know(resource, action) {
+                continue;
+            }
+            for rule in node.allows.all() {
+                if rule.asks(resource, action, steps)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// The same for all objects with the key, to be asked one by one.

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::Stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use tiphys_wire::status::Code;
+use tokio::time::Instant;
 
+use super::held::Frames;
 use crate::call::{Pieces, Status};
 
 /// The rest of an answer cannot be made. The connection or stream is cut, so that nobody takes a part for the whole.
@@ -21,8 +23,9 @@ pub type Body = UnsyncBoxBody<Bytes, CutOff>;
 
 /// Bytes of a file that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
-/// Time between two pieces of a body.
-const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time between two pieces of a body that is refused.
+const DRAIN_PAUSE: Duration = Duration::from_millis(200);
 
 /// No body.
 pub fn empty() -> Body {
@@ -34,14 +37,8 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body in pieces that are there.
-pub fn pieces(pieces: Vec<Bytes>) -> Body {
-    let frames = pieces.into_iter().map(|piece| Ok(Frame::data(piece)));
-    StreamBody::new(futures::stream::iter(frames)).boxed_unsync()
-}
-
-/// A body whose pieces are made while it is sent.
-pub(crate) fn made(pieces: Pieces) -> Body {
+/// Frames of pieces that are made while they are sent.
+pub(crate) fn made(pieces: Pieces) -> Frames {
     let frames = futures::stream::unfold(Some(pieces), |pieces| async move {
         let mut pieces = pieces?;
         // A reader that keeps up must not keep the thread from everybody else.
@@ -54,7 +51,7 @@ pub(crate) fn made(pieces: Pieces) -> Body {
             }
         }
     });
-    StreamBody::new(frames).boxed_unsync()
+    Box::pin(frames)
 }
 
 /// The same where making it may fail.
@@ -103,13 +100,24 @@ fn piece(mut file: std::fs::File, left: u64) -> std::io::Result<(Bytes, std::fs:
     Ok((piece.into(), file))
 }
 
+/// Takes the rest of a body of HTTP/1 that is refused, as far as its sender goes on: one that is still writing when the
+/// connection is closed does not see the answer.
+pub(crate) async fn drain(body: &mut Incoming, bytes_max: usize) {
+    let mut left = bytes_max;
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(DRAIN_PAUSE, body.frame()).await {
+        let taken = frame.data_ref().map_or(0, Bytes::len);
+        let Some(rest) = left.checked_sub(taken) else { return };
+        left = rest;
+    }
+}
+
 /// The next piece of a body that arrives; `None` at its end.
 ///
 /// # Errors
-/// When it does not come, or the sender is gone.
-pub(crate) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Status> {
+/// When it does not come in time, or the sender is gone.
+pub(crate) async fn next(body: &mut Incoming, deadline: Instant) -> Result<Option<Bytes>, Status> {
     loop {
-        match tokio::time::timeout(STALL_TIMEOUT, body.frame()).await {
+        match tokio::time::timeout_at(deadline, body.frame()).await {
             Err(_elapsed) => {
                 return Err(Status::new(Code::Canceled, "the request did not arrive in time"));
             }
@@ -122,26 +130,4 @@ pub(crate) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Status> {
             }
         }
     }
-}
-
-/// A whole body of at most so many bytes.
-///
-/// # Errors
-/// When it is larger, or does not come.
-pub(crate) async fn read(body: &mut Incoming, bytes_max: usize) -> Result<Bytes, Status> {
-    let Some(first) = next(body).await? else { return Ok(Bytes::new()) };
-    let mut whole = BytesMut::new();
-    let mut piece = Some(first);
-    while let Some(bytes) = piece {
-        if whole.len().saturating_add(bytes.len()) > bytes_max {
-            let text = format!("the request is larger than {bytes_max} bytes");
-            return Err(Status::new(Code::ResourceExhausted, text));
-        }
-        piece = next(body).await?;
-        if piece.is_none() && whole.is_empty() {
-            return Ok(bytes);
-        }
-        whole.extend_from_slice(&bytes);
-    }
-    Ok(whole.freeze())
 }

@@ -8,12 +8,15 @@ use http::{Method, Response, StatusCode, Uri, Version, header};
 use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
+use super::budget::Budget;
 use super::cookie::Cookies;
 use super::grpc::{self, Dialect};
 use super::invoke::Bounds;
 use super::plain;
 use super::rest::Rest;
 use crate::call::Api;
+use crate::listen::OwnHosts;
+use crate::listen::meter::Meter;
 
 pub use hyper::body::Incoming;
 
@@ -24,6 +27,8 @@ pub struct Request {
     pub http: http::Request<Incoming>,
     /// Who is at the other end of the connection.
     pub peer: SocketAddr,
+    /// Counts what is in memory of requests and answers.
+    pub(crate) budget: Budget,
 }
 
 /// Something that answers requests.
@@ -42,6 +47,10 @@ pub struct FrontOptions {
     pub cookies: Cookies,
     /// Bounds of what comes in.
     pub bounds: Bounds,
+    /// Counts what is in memory of requests and answers, of all front doors of a process.
+    pub budget: Budget,
+    /// Names of the server besides those of its addresses.
+    pub own_hosts: OwnHosts,
 }
 
 /// Where requests go.
@@ -51,6 +60,7 @@ pub struct Front {
     rest: Rest,
     root_path: String,
     content_types: Vec<String>,
+    own_hosts: OwnHosts,
     exact: Vec<(&'static str, Handler)>,
     below: Vec<(&'static str, Handler)>,
     rest_of: Option<Handler>,
@@ -62,19 +72,45 @@ impl std::fmt::Debug for Front {
     }
 }
 
+impl Request {
+    /// The request with a body whose pieces count as progress of its connection.
+    pub fn into_metered(self) -> http::Request<Body> {
+        let meter = self.http.extensions().get::<Meter>().cloned();
+        self.http.map(|incoming| {
+            use futures::StreamExt as _;
+            let frames = http_body_util::BodyStream::new(incoming).map(move |frame| {
+                meter.iter().for_each(Meter::progress);
+                frame.map_err(|_gone| super::body::CutOff)
+            });
+            super::body::fallible(frames)
+        })
+    }
+}
+
 impl Front {
     /// A front door to an API; `stopping` ends its streams.
     pub fn new(api: Arc<dyn Api>, options: FrontOptions, stopping: CancellationToken) -> Self {
-        let FrontOptions { root_path, content_types, gzip, cookies, bounds } = options;
+        let FrontOptions { root_path, content_types, gzip, cookies, bounds, budget, own_hosts } = options;
         Self {
             api,
-            rest: Rest { bounds, gzip, cookies, stopping },
+            rest: Rest { bounds, budget, gzip, cookies, stopping },
+            own_hosts,
             root_path: root_path.trim_matches('/').to_owned(),
             content_types,
             exact: Vec::new(),
             below: Vec::new(),
             rest_of: None,
         }
+    }
+
+    /// What is in memory of requests and answers.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.rest.budget
+    }
+
+    /// Names of the server besides those of its addresses.
+    pub(crate) fn own_hosts(&self) -> &OwnHosts {
+        &self.own_hosts
     }
 
     /// The path below which everything is; no slashes around it.
@@ -116,7 +152,8 @@ impl Front {
         if let Some(dialect) = dialect.filter(|_| request.method() == Method::POST) {
             let stopping = self.rest.stopping.clone();
             let api = Arc::clone(&self.api);
-            return grpc::serve(api, self.rest.bounds, stopping, request, (&path, peer, dialect)).await;
+            let bounds = (self.rest.bounds, &self.rest.budget);
+            return grpc::serve(api, bounds, stopping, request, (&path, peer, dialect)).await;
         }
         // The longest beginning counts, and `/api/` is one of them.
         if let Some((_, handler)) = self.below.iter().find(|(prefix, _)| is_below(&path, prefix)) {
@@ -147,7 +184,7 @@ impl Front {
         if !self.root_path.is_empty() {
             *http.uri_mut() = with_path(http.uri(), path);
         }
-        handler(Request { http, peer }).await
+        handler(Request { http, peer, budget: self.rest.budget.clone() }).await
     }
 
     /// The path below the root path; `None` when it is not there (API-6).

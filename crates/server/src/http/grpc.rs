@@ -15,8 +15,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{self, Body};
-use super::invoke::{self, Bounds, Ending};
-use crate::call::{Api, Form, Head, Message, Payload, Reply, Requests, Status, Via};
+use super::budget::Budget;
+use super::held::Held;
+use super::intake::Intake;
+use super::invoke::{self, Bounds, Ending, Reader};
+use crate::call::{Api, Form, Head, Message, Payload, Reply, Status, Via};
+use crate::listen::meter::Meter;
 
 const GRPC_STATUS: &str = "grpc-status";
 const GRPC_MESSAGE: &str = "grpc-message";
@@ -61,7 +65,7 @@ impl Dialect {
 /// Answers one call.
 pub(crate) async fn serve(
     api: Arc<dyn Api>,
-    bounds: Bounds,
+    (bounds, budget): (Bounds, &Budget),
     stopping: CancellationToken,
     request: Request<Incoming>,
     (path, peer, dialect): (&str, SocketAddr, Dialect),
@@ -74,8 +78,9 @@ pub(crate) async fn serve(
     let head = Head { method, via: dialect.via(), headers: parts.headers, peer, deadline, fields: None };
     let description = head.description();
     let mut ending = Ending::new(&api, &head);
-    let exchanged = exchange(&api, bounds, head, (body, encoding.as_deref(), dialect), &mut ending).await;
-    let (reply, renewed) = match exchanged {
+    let came = (body, encoding.as_deref(), dialect, parts.extensions.get::<Meter>().cloned());
+    let exchanged = exchange(&api, (bounds, budget), head, came, &mut ending).await;
+    let (reply, renewed, held) = match exchanged {
         Ok(exchanged) => exchanged,
         Err(status) => {
             ending.with(status.code);
@@ -85,8 +90,8 @@ pub(crate) async fn serve(
     let answer = Answer { method: description, dialect, bytes_max: bounds.message_bytes_max, ending };
     let warnings = reply.warning_texts();
     let mut response = match reply.payload {
-        Payload::One(message) => answer.one(&message),
-        Payload::Stream(stream) => answer.stream(stream, deadline, stopping),
+        Payload::One(message) => answer.one(&message, held),
+        Payload::Stream(stream) => answer.stream(stream, held, deadline, stopping),
     };
     if let Some(token) = renewed {
         response.headers_mut().insert(RENEW_TOKEN, token);
@@ -99,33 +104,36 @@ pub(crate) async fn serve(
     response
 }
 
-/// From the request to the reply, with the token that replaces the caller's.
+/// From the request to the reply, with the token that replaces the caller's, and what counts the answer.
 async fn exchange(
     api: &Arc<dyn Api>,
-    bounds: Bounds,
+    (bounds, budget): (Bounds, &Budget),
     head: Head,
-    (body, encoding, dialect): (Incoming, Option<&str>, Dialect),
+    (body, encoding, dialect, meter): (Incoming, Option<&str>, Dialect, Option<Meter>),
     ending: &mut Ending,
-) -> Result<(Reply, Option<HeaderValue>), Status> {
+) -> Result<(Reply, Option<HeaderValue>, Held), Status> {
     if dialect == Dialect::Web && head.description().client_streams {
         // API-P17.
         return Err(Status::new(Code::Unimplemented, "streams of requests need gRPC over HTTP/2"));
     }
     let deadline = head.deadline;
+    let intake = Intake::begin(budget, head.peer.ip(), (&head.headers, meter), bounds)?;
     let admitted = invoke::admit(api, head).await?;
     ending.known(&admitted);
-    let bytes_max =
-        if admitted.identity.is_trusted() { bounds.message_bytes_max } else { bounds.unknown_bytes_max };
+    let intake = intake.known(&admitted)?;
+    let bytes_max = bounds.message_bytes_max;
     let messages = Messages::new(bytes_max, encoding)?;
-    let reading = invoke::requests(&admitted, body, messages);
-    let requests: Requests = match deadline {
+    let call = admitted.clone();
+    let reading = Reader { api: Arc::clone(api), call, body, messages, intake, bytes_max }.requests();
+    let (requests, kept) = match deadline {
         None => reading.await?,
         Some(at) => tokio::time::timeout_at(at, reading).await.map_err(|_elapsed| invoke::late())??,
     };
     let renewed = admitted.renewed_token.as_ref();
     let renewed = renewed.and_then(|token| HeaderValue::from_str(token.expose()).ok());
     let requests = ending.received(requests);
-    Ok((invoke::call(api, admitted, requests).await?, renewed))
+    let reply = invoke::call(api, admitted, requests).await?;
+    Ok((reply, renewed, Held::new(kept.for_answer())))
 }
 
 /// A call that has an answer.
@@ -141,8 +149,12 @@ impl Answer {
         Ok(framed(message.write(self.method, Form::Binary)?, self.bytes_max)?)
     }
 
-    fn one(mut self, message: &Message) -> Response<Body> {
-        match self.written(message) {
+    fn one(mut self, message: &Message, mut held: Held) -> Response<Body> {
+        let pieces = self.written(message).and_then(|pieces| {
+            held.keep(pieces.iter().map(Bytes::len).sum())?;
+            Ok(pieces)
+        });
+        match pieces {
             Err(status) => {
                 self.ending.with(status.code);
                 failed(self.dialect, &status)
@@ -151,8 +163,8 @@ impl Answer {
                 self.ending.sent();
                 self.ending.with(Code::Ok);
                 let end = trailers(self.dialect, None);
-                let frames = pieces.into_iter().map(Frame::data).chain([end]);
-                respond(self.dialect, body::frames(futures::stream::iter(frames)))
+                let frames = pieces.into_iter().map(Frame::data).chain([end]).map(Ok);
+                respond(self.dialect, held.body(futures::stream::iter(frames).boxed(), false))
             }
         }
     }
@@ -160,6 +172,7 @@ impl Answer {
     fn stream(
         self,
         messages: BoxStream<'static, Result<Message, Status>>,
+        held: Held,
         deadline: Option<Instant>,
         stopping: CancellationToken,
     ) -> Response<Body> {
@@ -185,7 +198,7 @@ impl Answer {
                 Some((vec![trailers(dialect, status.as_ref())], None))
             }
         });
-        respond(dialect, body::frames(frames.flat_map(futures::stream::iter)))
+        respond(dialect, held.body(frames.flat_map(futures::stream::iter).map(Ok).boxed(), true))
     }
 }
 

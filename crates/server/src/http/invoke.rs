@@ -8,12 +8,12 @@ use futures::{FutureExt as _, StreamExt as _};
 use hyper::body::Incoming;
 use serde_json::Value;
 use tiphys_wire::frame::{self, Messages};
-use tiphys_wire::proto::{Limits, decode};
+use tiphys_wire::proto::{Limits, decode_within};
 use tiphys_wire::schema;
 use tiphys_wire::status::Code;
 use tokio::time::Instant;
 
-use super::body;
+use super::intake::{Intake, Kept};
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 use crate::counts::Step;
 
@@ -24,13 +24,20 @@ pub struct Bounds {
     pub message_bytes_max: usize,
     /// Bytes of a body of JSON.
     pub body_bytes_max: usize,
-    /// Bytes from somebody who is not known (SEC-48).
+    /// Bytes from a caller who is not known (SEC-48).
     pub unknown_bytes_max: usize,
+    /// Bytes that every known caller may send; more needs a right that needs them.
+    pub small_bytes_max: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { message_bytes_max: 200 << 20, body_bytes_max: 64 << 20, unknown_bytes_max: 1 << 20 }
+        Self {
+            message_bytes_max: 200 << 20,
+            body_bytes_max: 64 << 20,
+            unknown_bytes_max: 16 << 10,
+            small_bytes_max: 64 << 10,
+        }
     }
 }
 
@@ -145,55 +152,96 @@ fn panicked(panic: &(dyn Any + Send)) -> Status {
     Status::internal("internal error")
 }
 
-/// Reads the messages of gRPC that a call brings.
-///
-/// # Errors
-/// When there is not exactly one where there has to be, or it is not what it should be.
-pub(crate) async fn requests(
-    call: &Admitted,
-    mut body: Incoming,
-    mut messages: Messages,
-) -> Result<Requests, Status> {
-    let method = call.head.description();
-    let request = method.request;
-    if method.client_streams {
-        let state = (body, messages, false);
-        let stream = futures::stream::unfold(state, move |(mut body, mut messages, is_over)| async move {
-            if is_over {
-                return None;
-            }
-            match next(&mut body, &mut messages).await {
-                Ok(None) => None,
-                Ok(Some(bytes)) => Some((read(request, &bytes), (body, messages, false))),
-                Err(status) => Some((Err(status), (body, messages, true))),
-            }
-        });
-        return Ok(Requests::Stream(stream.boxed()));
-    }
-    let Some(bytes) = next(&mut body, &mut messages).await? else {
-        return Err(Status::internal("the request has no message"));
-    };
-    let value = read(request, &bytes)?;
-    if next(&mut body, &mut messages).await?.is_some() {
-        return Err(Status::internal("the request has more than one message"));
-    }
-    Ok(Requests::One(value))
+/// The messages of gRPC that a call brings.
+pub(crate) struct Reader {
+    pub(crate) api: Arc<dyn Api>,
+    pub(crate) call: Admitted,
+    pub(crate) body: Incoming,
+    pub(crate) messages: Messages,
+    pub(crate) intake: Intake,
+    /// Bytes of one message, whatever its sender may.
+    pub(crate) bytes_max: usize,
 }
 
-fn read(request: schema::MessageId, bytes: &Bytes) -> Result<Value, Status> {
-    decode(schema(), request, bytes, Limits::default())
-        .map_err(|error| Status::invalid(format!("grpc: error unmarshalling request: {error}")))
-}
+impl Reader {
+    /// Reads the one message of a call, or makes the stream of several. What was read is counted as long as the intake.
+    ///
+    /// # Errors
+    /// When there is not exactly one where there has to be, or it is not what it should be.
+    pub(crate) async fn requests(mut self) -> Result<(Requests, Kept), Status> {
+        let kept = self.intake.kept();
+        if self.call.head.description().client_streams {
+            let stream = futures::stream::unfold(Some(self), |reader| async move {
+                let mut reader = reader?;
+                match reader.next().await {
+                    Ok(None) => None,
+                    Ok(Some(value)) => Some((Ok(value), Some(reader))),
+                    Err(status) => Some((Err(status), None)),
+                }
+            });
+            return Ok((Requests::Stream(stream.boxed()), kept));
+        }
+        let Some(value) = self.next().await? else {
+            return Err(Status::internal("the request has no message"));
+        };
+        if self.bytes().await?.is_some() {
+            return Err(Status::internal("the request has more than one message"));
+        }
+        Ok((Requests::One(value), kept))
+    }
 
-async fn next(body: &mut Incoming, messages: &mut Messages) -> Result<Option<Bytes>, Status> {
-    loop {
-        if let Some(message) = messages.take()? {
-            return Ok(Some(message));
+    /// The next message, read.
+    async fn next(&mut self) -> Result<Option<Value>, Status> {
+        self.intake.forget_values();
+        let Some(bytes) = self.bytes().await? else { return Ok(None) };
+        let request = self.call.head.description().request;
+        let mut full = None;
+        let mut grow = |bytes| self.intake.grow_values(bytes).map_err(|status| full = Some(status)).is_ok();
+        let read = decode_within(schema(), request, &bytes, Limits::default(), &mut grow);
+        match (read, full) {
+            (Ok(value), _) => Ok(Some(value)),
+            (Err(_), Some(status)) => Err(status),
+            (Err(error), None) => Err(Status::invalid(format!("grpc: error unmarshalling request: {error}"))),
         }
-        match body::next(body).await? {
-            Some(piece) => messages.push(&piece),
-            None if messages.is_empty() => return Ok(None),
-            None => return Err(Status::internal("the request ends within a message")),
+    }
+
+    /// The bytes of the next message.
+    async fn bytes(&mut self) -> Result<Option<Bytes>, Status> {
+        loop {
+            if let Some(length) = self.messages.announced() {
+                self.expect(length)?;
+            }
+            if let Some(packed) = self.messages.take_packed()? {
+                let message = if packed.is_packed { self.unpacked(&packed.message)? } else { packed.message };
+                return Ok(Some(message));
+            }
+            if self.messages.is_empty() {
+                self.intake.rest();
+            }
+            match self.intake.next(&mut self.body).await? {
+                Some(piece) => self.messages.push(&piece),
+                None if self.messages.is_empty() => return Ok(None),
+                None => return Err(Status::internal("the request ends within a message")),
+            }
         }
+    }
+
+    /// How large a message becomes is known when it is unpacked, so that its sender's right is asked for then.
+    fn unpacked(&mut self, message: &Bytes) -> Result<Bytes, Status> {
+        let small = self.intake.bytes_max();
+        let unpacked = match frame::unpack(message, small) {
+            Err(error) if error.code == Code::ResourceExhausted => {
+                self.expect(small.saturating_add(1))?;
+                frame::unpack(message, self.intake.bytes_max())?
+            }
+            other => other?,
+        };
+        self.intake.grow(unpacked.len())?;
+        Ok(unpacked)
+    }
+
+    fn expect(&mut self, length: usize) -> Result<(), Status> {
+        let expected = self.intake.expect(&self.api, &self.call, (length, self.bytes_max));
+        expected.map_err(|error| error.status(|max| frame::too_large(length, max).message))
     }
 }

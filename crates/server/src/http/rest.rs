@@ -18,13 +18,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{self, Body};
+use super::budget::Budget;
 use super::compress::{self, Encoding, Packed};
 use super::cookie::Cookies;
+use super::held::Held;
+use super::intake::Intake;
 use super::invoke::{self, Bounds, Ending};
 use super::{download, grpc, plain};
-use crate::call::{
-    Admitted, Api, Form, Head, Message, Payload, Pieces, Reply, Requests, Status, Via, one_piece,
-};
+use crate::call::{Admitted, Api, Form, Head, Message, Payload, Pieces, Reply, Requests, Status, Via};
+use crate::listen::meter::Meter;
 
 /// Time between two signs of life of an event stream (API-P27).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -39,6 +41,8 @@ const SELECTABLE: [&str; 6] = [
     "/application.ApplicationService/WatchResourceTree",
     "/application.ApplicationService/PodLogs",
 ];
+/// Bytes of a refused body that are taken, so that its sender sees why.
+const REFUSED_BYTES_MAX: usize = 8 << 20;
 const POD_LOGS: &str = "/application.ApplicationService/PodLogs";
 
 /// What the REST layer is set up with.
@@ -46,6 +50,8 @@ const POD_LOGS: &str = "/application.ApplicationService/PodLogs";
 pub(crate) struct Rest {
     /// Bounds of what comes in.
     pub(crate) bounds: Bounds,
+    /// Counts what is in memory of requests and answers.
+    pub(crate) budget: Budget,
     /// Whether answers are compressed (API-20).
     pub(crate) gzip: bool,
     /// How sessions become cookies (API-33).
@@ -89,11 +95,12 @@ impl Rest {
             encoding: if self.gzip { compress::accepted(&head.headers) } else { Encoding::Identity },
         };
         let mut ending = Ending::new(&api, &head);
-        match self.exchange(&api, head.clone(), (&route, query, body), &mut ending).await {
-            Ok((message, reply, renewed)) => {
+        let came = (&route, query, body, parts.extensions.get::<Meter>().cloned());
+        match self.exchange(&api, head.clone(), came, asked, &mut ending).await {
+            Ok(Exchanged { shown, reply, renewed, held }) => {
                 let warnings = reply.warning_texts();
                 let session = reply.session.or(renewed);
-                let mut response = self.answered(&head, asked, (&message, reply.payload), ending);
+                let mut response = self.answered(&head, asked, (&shown, reply.payload), (ending, held));
                 for text in warnings {
                     // As Kubernetes has them: RFC 9110 knows no better header.
                     let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
@@ -120,19 +127,25 @@ impl Rest {
         }
     }
 
-    /// From the request to the reply, with the message that was asked and the token that replaces the caller's.
+    /// From the request to the reply.
     async fn exchange(
         &self,
         api: &Arc<dyn Api>,
         head: Head,
-        (route, query, mut body): (&rest::Route<'_>, &str, Incoming),
+        (route, query, mut body, meter): (&rest::Route<'_>, &str, Incoming, Option<Meter>),
+        asked: Asked,
         ending: &mut Ending,
-    ) -> Result<(Value, Reply, Option<tiphys_api::secret::Secret<String>>), Status> {
+    ) -> Result<Exchanged, Status> {
         let is_stream = head.description().client_streams;
+        let intake = Intake::begin(&self.budget, head.peer.ip(), (&head.headers, meter), self.bounds)?;
         let admitted: Admitted = invoke::admit(api, head).await?;
         ending.known(&admitted);
+        let mut intake = intake.known(&admitted)?;
         let has_body = route.binding.body != schema::Body::None;
-        let bytes = if has_body { self.body(&admitted, &mut body).await? } else { Bytes::new() };
+        let bytes =
+            if has_body { body_of(api, &admitted, &mut body, &mut intake).await? } else { Bytes::new() };
+        intake.values(&bytes)?;
+        let kept = intake.kept();
         let renewed = admitted.renewed_token.clone();
         let bind =
             |bytes: &[u8]| route.bind(query, bytes).map_err(|error| Status::invalid(error.to_string()));
@@ -144,24 +157,16 @@ impl Rest {
             let stream = futures::stream::iter(messages.into_iter().map(Ok)).boxed();
             let requests = ending.received(Requests::Stream(stream));
             let reply = invoke::call(api, admitted, requests).await?;
-            return Ok((Value::Null, reply, renewed));
+            let held = Held::new(kept.for_answer());
+            return Ok(Exchanged { shown: Value::Null, reply, renewed, held });
         }
         let message = bind(&bytes)?;
         drop(bytes);
-        let requests = ending.received(Requests::One(message.clone()));
+        // Files are named after what was asked for.
+        let shown = if asked.is_download { message.clone() } else { Value::Null };
+        let requests = ending.received(Requests::One(message));
         let reply = invoke::call(api, admitted, requests).await?;
-        Ok((message, reply, renewed))
-    }
-
-    /// The body of a request, as long as its sender may make it.
-    async fn body(&self, call: &Admitted, body: &mut Incoming) -> Result<Bytes, Status> {
-        let is_trusted = call.identity.is_trusted();
-        let bytes_max = if is_trusted { self.bounds.body_bytes_max } else { self.bounds.unknown_bytes_max };
-        let reading = body::read(body, bytes_max);
-        match call.head.deadline {
-            None => reading.await,
-            Some(at) => tokio::time::timeout_at(at, reading).await.map_err(|_elapsed| invoke::late())?,
-        }
+        Ok(Exchanged { shown, reply, renewed, held: Held::new(kept.for_answer()) })
     }
 
     fn answered(
@@ -169,18 +174,19 @@ impl Rest {
         head: &Head,
         asked: Asked,
         (message, payload): (&Value, Payload),
-        mut ending: Ending,
+        (mut ending, mut held): (Ending, Held),
     ) -> Response<Body> {
         let method = head.description();
         let selection = head.fields.as_ref().filter(|_| SELECTABLE.contains(&method.path.as_str()));
         match payload {
             Payload::One(answer) => {
-                let pieces = written(&answer, method, selection);
-                match pieces.and_then(|pieces| compress::pack(pieces, asked.encoding)) {
-                    Ok(packed) => {
+                let pieces = written(&answer, method, selection, &mut held);
+                let packed = pieces.and_then(|pieces| compress::pack(pieces, asked.encoding));
+                match packed.and_then(|packed| json_response(packed, held)) {
+                    Ok(response) => {
                         ending.sent();
                         ending.with(Code::Ok);
-                        json_response(packed)
+                        response
                     }
                     Err(status) => {
                         ending.with(status.code);
@@ -193,10 +199,38 @@ impl Rest {
             }
             Payload::Stream(stream) => {
                 let source = Source { stream, deadline: head.deadline, stopping: self.stopping.clone() };
-                stream_response(method, asked, selection.cloned(), source, ending)
+                stream_response(method, asked, selection.cloned(), source, (ending, held))
             }
         }
     }
+}
+
+/// A call that was answered.
+struct Exchanged {
+    /// What was asked for, where the answer needs it.
+    shown: Value,
+    reply: Reply,
+    /// The token that replaces the caller's.
+    renewed: Option<tiphys_api::secret::Secret<String>>,
+    held: Held,
+}
+
+/// The body of a request, as long as its sender may make it.
+async fn body_of(
+    api: &Arc<dyn Api>,
+    call: &Admitted,
+    body: &mut Incoming,
+    intake: &mut Intake,
+) -> Result<Bytes, Status> {
+    let reading = intake.body(api, call, body);
+    let read = match call.head.deadline {
+        None => reading.await,
+        Some(at) => tokio::time::timeout_at(at, reading).await.map_err(|_elapsed| invoke::late())?,
+    };
+    if read.as_ref().is_err_and(|status| status.code != Code::Canceled) {
+        body::drain(body, REFUSED_BYTES_MAX).await;
+    }
+    read
 }
 
 /// The messages of a body that holds several JSON values one after another, each as it stands.
@@ -231,12 +265,24 @@ struct Asked {
     encoding: Encoding,
 }
 
-/// The JSON of a message, without what was not selected.
-fn written(message: &Message, method: &Method, selection: Option<&Selection>) -> Result<Pieces, Status> {
-    let Some(selection) = selection else { return message.pieces(method, Form::Json) };
-    let mut value = parsed(&message.write(method, Form::Json)?)?;
-    selection.apply(&mut value);
-    Ok(one_piece(value.to_string().into()))
+/// The JSON of a message, without what was not selected; counted, where it is whole in memory.
+fn written(
+    message: &Message,
+    method: &Method,
+    selection: Option<&Selection>,
+    held: &mut Held,
+) -> Result<Pieces, Status> {
+    if selection.is_none() && !message.is_value() {
+        return message.pieces(method, Form::Json);
+    }
+    let mut pieces = message.write(method, Form::Json)?;
+    if let Some(selection) = selection {
+        let mut value = parsed(&pieces)?;
+        selection.apply(&mut value);
+        pieces = vec![value.to_string().into()];
+    }
+    held.keep(pieces.iter().map(Bytes::len).sum())?;
+    Ok(Box::new(pieces.into_iter().map(Ok)))
 }
 
 fn parsed(pieces: &[Bytes]) -> Result<Value, Status> {
@@ -244,19 +290,26 @@ fn parsed(pieces: &[Bytes]) -> Result<Value, Status> {
     serde_json::from_slice(&whole).map_err(|_unreadable| Status::internal("the answer cannot be read"))
 }
 
-fn json_response(packed: Packed) -> Response<Body> {
+fn json_response(packed: Packed, mut held: Held) -> Result<Response<Body>, Status> {
     let is_gzip = matches!(packed, Packed::Gzip(_) | Packed::GzipMade(_));
-    let mut response = Response::new(match packed {
-        Packed::Whole(pieces) => body::pieces(pieces),
+    let whole = |pieces: Vec<Bytes>| {
+        futures::stream::iter(pieces.into_iter().map(|piece| Ok(Frame::data(piece)))).boxed()
+    };
+    let frames = match packed {
+        Packed::Whole(pieces) => whole(pieces),
         Packed::Made(pieces) | Packed::GzipMade(pieces) => body::made(pieces),
-        Packed::Gzip(bytes) => body::full(bytes),
-    });
+        Packed::Gzip(bytes) => {
+            held.keep(bytes.len())?;
+            whole(vec![bytes])
+        }
+    };
+    let mut response = Response::new(held.body(frames, false));
     json_headers(response.headers_mut());
     if is_gzip {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    response
+    Ok(response)
 }
 
 fn json_headers(headers: &mut HeaderMap) {
@@ -324,7 +377,7 @@ fn stream_response(
     asked: Asked,
     selection: Option<Selection>,
     source: Source,
-    ending: Ending,
+    (ending, held): (Ending, Held),
 ) -> Response<Body> {
     let is_event_stream = asked.is_event_stream;
     let said = std::collections::HashMap::new();
@@ -333,9 +386,9 @@ fn stream_response(
         let mut sending = state?;
         let (text, is_last) = sending.next().await?;
         let frame = Frame::data(Bytes::from(text));
-        Some((frame, (!is_last).then_some(sending)))
+        Some((Ok(frame), (!is_last).then_some(sending)))
     });
-    let mut response = Response::new(body::frames(frames));
+    let mut response = Response::new(held.body(frames.boxed(), true));
     stream_headers(response.headers_mut(), is_event_stream);
     response
 }

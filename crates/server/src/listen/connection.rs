@@ -1,7 +1,7 @@
 //! One connection: what it speaks, and how long it may take.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use super::meter::{Meter, Metered};
 use crate::http::{Body, Front, body, plain};
 
 /// Time for the first byte, and for the handshake of TLS.
@@ -28,7 +29,12 @@ const HEAD_BYTES_MAX: usize = 128 << 10;
 /// Headers of a request.
 const HEADERS_MAX: usize = 128;
 /// Requests at the same time on a connection of HTTP/2; a browser with many streams stays below.
-const STREAMS_MAX: u32 = 256;
+const STREAMS_MAX: u32 = 100;
+/// Bytes that a client of HTTP/2 may send of one request, and of all on a connection, before they are read.
+const STREAM_BYTES_MAX: u32 = 64 << 10;
+const CONNECTION_BYTES_MAX: u32 = 256 << 10;
+/// Bytes of an answer that wait in a stream of HTTP/2.
+const SEND_BYTES_MAX: usize = 64 << 10;
 /// Silence after which the other end is asked whether it is there …
 const PING_INTERVAL: Duration = Duration::from_mins(1);
 /// … and the time it has to answer.
@@ -41,6 +47,8 @@ const TLS_RECORD: u8 = 0x16;
 pub struct Doors {
     pub(crate) front: Arc<ArcSwap<Front>>,
     pub(crate) tls: Arc<ArcSwapOption<rustls::ServerConfig>>,
+    /// The address of the listener, where the system says it.
+    pub(crate) listening: Option<IpAddr>,
 }
 
 impl Doors {
@@ -75,10 +83,17 @@ impl Doors {
     {
         let has_asked = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&has_asked);
-        let service = service_fn(move |request: Request<Incoming>| {
+        let meter = Meter::new(self.front.load().budget().clone(), peer.ip());
+        let stream = Metered::new(stream, meter.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
             asked.store(true, Ordering::Relaxed);
+            meter.progress();
+            request.extensions_mut().insert(meter.clone());
             let front = self.front.load_full();
-            async move { Ok::<_, Infallible>(front.serve(request, peer).await) }
+            let is_ours = self.is_ours(&front, &request);
+            async move {
+                Ok::<_, Infallible>(if is_ours { front.serve(request, peer).await } else { misdirected() })
+            }
         });
         let builder = builder();
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
@@ -104,10 +119,20 @@ impl Doors {
         }
     }
 
+    /// Whether a request names this server.
+    fn is_ours(&self, front: &Front, request: &Request<Incoming>) -> bool {
+        let is_named = |ip| front.own_hosts().are_named(ip, request.uri(), request.headers());
+        self.listening.is_none_or(is_named)
+    }
+
     /// Sends those who speak plain text to the same place over TLS (API-3).
     async fn redirects(&self, stream: TcpStream, peer: SocketAddr, stopping: CancellationToken) {
         let service = service_fn(move |request: Request<Incoming>| {
-            let response = redirect(&request, self.front.load().root_path());
+            let front = self.front.load_full();
+            let response = match self.is_ours(&front, &request) {
+                true => redirect(&request, front.root_path()),
+                false => misdirected(),
+            };
             async move { Ok::<_, Infallible>(response) }
         });
         let builder = builder();
@@ -138,9 +163,19 @@ fn builder() -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
         .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_BYTES_MAX)
+        .initial_connection_window_size(CONNECTION_BYTES_MAX)
+        .max_send_buf_size(SEND_BYTES_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
     builder
+}
+
+/// The answer to a request for another server.
+fn misdirected() -> Response<Body> {
+    let text = "Misdirected Request: this server listens on loopback and answers for names of loopback, and for the \
+                host of `url` in argocd-cm\n";
+    plain(StatusCode::MISDIRECTED_REQUEST, text)
 }
 
 fn redirect(request: &Request<Incoming>, root_path: &str) -> Response<Body> {
@@ -183,8 +218,9 @@ mod tests {
     use super::*;
     use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
     use crate::http::cookie::Cookies;
-    use crate::http::{Bounds, FrontOptions};
+    use crate::http::{Bounds, Budget, FrontOptions};
     use crate::identity::Identity;
+    use crate::listen::OwnHosts;
 
     struct Nothing;
 
@@ -208,10 +244,12 @@ mod tests {
             gzip: false,
             cookies: Cookies::new("/", false, 20),
             bounds: Bounds::default(),
+            budget: Budget::default(),
+            own_hosts: OwnHosts::default(),
         };
         let front = Front::new(Arc::new(Nothing), options, CancellationToken::new());
         let front = Arc::new(ArcSwap::from_pointee(front));
-        let doors = Doors { front, tls: Arc::default() };
+        let doors = Doors { front, tls: Arc::default(), listening: None };
         let (client, server) = tokio::io::duplex(1 << 16);
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let task = async move { doors.requests(server, peer, CancellationToken::new()).await };
@@ -250,6 +288,30 @@ mod tests {
         client.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
         assert!(answer.contains("did not arrive in time"), "{answer}");
+        assert_eq!(began.elapsed().as_secs(), 30);
+        served.await.unwrap();
+    }
+
+    /// Bytes that trickle hold memory as much as bytes that never come.
+    #[tokio::test(start_paused = true)]
+    async fn sec_48_bodies_that_trickle_are_not_waited_for() {
+        let (mut client, served) = served();
+        let began = Instant::now();
+        let head =
+            "POST /api/v1/session HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 999\r\n\r\n";
+        client.write_all(head.as_bytes()).await.unwrap();
+        let (mut reading, mut writing) = tokio::io::split(client);
+        let trickle = async {
+            while writing.write_all(b" ").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(9)).await;
+            }
+        };
+        let mut answer = String::new();
+        tokio::select! {
+            read = reading.read_to_string(&mut answer) => drop(read.unwrap()),
+            () = trickle => {}
+        }
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
         assert_eq!(began.elapsed().as_secs(), 30);
         served.await.unwrap();
     }

@@ -10,7 +10,7 @@ use tiphys_oidc::http::{HttpClient, client};
 use super::settings::SsoSettings;
 use crate::http::cookie::{self, Cookies};
 use crate::http::pass::{OF_CONNECTION, head_of, leads_out};
-use crate::http::{Body, Request, body, plain};
+use crate::http::{Body, CallerKey, Pool, Refused, Request, body, intake, plain};
 use crate::world::World;
 
 /// Bytes of a request to Dex: forms with passwords, and answers of SAML providers.
@@ -45,8 +45,10 @@ impl DexProxy {
         if leads_out(parts.uri.path()) {
             return plain(StatusCode::BAD_REQUEST, "Bad Request\n");
         }
-        let Ok(bytes) = body::read(&mut incoming, REQUEST_BYTES_MAX).await else {
-            return plain(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large\n");
+        let mut permit = request.budget.permit(Pool::Unknown, CallerKey::Address(request.peer.ip()));
+        let bytes = match intake::read(&mut incoming, REQUEST_BYTES_MAX, &mut permit).await {
+            Ok(bytes) => bytes,
+            Err(status) => return Refused::of_body(&status).response(),
         };
         let target = parts.uri.path_and_query().map_or("/api/dex/", http::uri::PathAndQuery::as_str);
         let url = format!("{}{target}", dex.address);

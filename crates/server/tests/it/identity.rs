@@ -219,8 +219,20 @@ async fn api_229_changes_of_accounts_and_policies_are_in_force_without_a_restart
     ask(&home.sim, Method::PATCH, target, &json!({"data": {"policy.csv": "p, kim\n"}}));
     home.until(|world| world.policy_problem().is_some()).await;
     assert_eq!(kim.get("/api/v1/account/bo").await.0, 200);
-    // One that is gone is empty.
+    // One that is deleted stays in effect, and those who are logged in are told; an empty one takes the rights away.
+    ask(&home.sim, Method::PATCH, target, &policy);
+    home.until(|world| world.policy_problem().is_none()).await;
     ask(&home.sim, Method::DELETE, target, &Value::Null);
+    home.until(|world| !world.installation.settings_problems.is_empty()).await;
+    assert_eq!(kim.get("/api/v1/account/bo").await.0, 200);
+    let warning = async |client: &crate::home::Client<'_>| {
+        let (_, headers, _) = client.whole("GET", "/api/v1/settings", &Value::Null).await;
+        headers.get("warning").map(|warning| warning.to_str().unwrap().to_owned()).unwrap_or_default()
+    };
+    assert!(warning(&kim).await.contains("ConfigMap argocd-rbac-cm"));
+    assert_eq!(warning(&home.nobody()).await, "");
+    let empty = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-rbac-cm"}});
+    ask(&home.sim, Method::POST, "/api/v1/namespaces/argocd/configmaps", &empty);
     kim.until("/api/v1/account/bo", 403).await;
     let accounts = json!({"data": {"accounts.kim.enabled": "false"}});
     ask(&home.sim, Method::PATCH, "/api/v1/namespaces/argocd/configmaps/argocd-cm", &accounts);

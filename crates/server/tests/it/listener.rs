@@ -80,6 +80,33 @@ async fn api_3_tls_and_plain_text_share_a_port() {
     assert_eq!(response.headers()["location"], "https://localhost/a?b=c");
 }
 
+/// CLI-1000: a page elsewhere whose name leads to loopback gets nothing, over either version of HTTP.
+#[tokio::test]
+async fn cli_1000_foreign_authorities_are_misdirected() {
+    let server = Server::start().await;
+    let first = async |version: &str, authority: &str| {
+        let stream = TcpStream::connect(server.address).await.unwrap();
+        let io = TokioIo::new(stream);
+        let body = Full::new(Bytes::new());
+        if version == "1" {
+            let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+            drop(tokio::spawn(connection));
+            let request = Request::get("/api/v1/applications").header("host", authority).body(body).unwrap();
+            return sender.send_request(request).await.unwrap().status().as_u16();
+        }
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        drop(tokio::spawn(connection));
+        let request = Request::get(format!("http://{authority}/api/v1/applications")).body(body).unwrap();
+        sender.send_request(request).await.unwrap().status().as_u16()
+    };
+    for version in ["1", "2"] {
+        assert_eq!(first(version, "localhost:8080").await, 200, "{version}");
+        assert_eq!(first(version, "127.0.0.1").await, 200, "{version}");
+        assert_eq!(first(version, "evil.example:8080").await, 421, "{version}");
+    }
+}
+
 #[tokio::test]
 async fn tls_on_a_plain_port_is_closed() {
     let server = Server::start().await;
@@ -132,7 +159,7 @@ async fn malformed_requests_are_refused() {
             tokio::time::timeout(Duration::from_secs(10), stream.read_exact(&mut answer)).await.unwrap();
         if read.is_ok() { String::from_utf8_lossy(&answer).into_owned() } else { String::new() }
     };
-    let smuggled = b"POST /api/v1/session HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n";
+    let smuggled = b"POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n";
     let answer = send(smuggled).await;
     assert!(answer.is_empty() || answer == "HTTP/1.1 415" || answer == "HTTP/1.1 400", "{answer}");
     assert_eq!(

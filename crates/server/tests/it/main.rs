@@ -8,6 +8,7 @@
 )]
 
 mod applications;
+mod bodies;
 #[path = "../../../oidc/testing/double.rs"]
 mod double;
 mod extensions;

@@ -254,7 +254,7 @@ async fn api_11_a_request_ends_and_none_begins_when_the_server_stops() {
     let mut begun = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let body = r#"{"username": "kim", "password": "x"}"#;
     let head = format!(
-        "POST /api/v1/session HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+        "POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );

@@ -18,9 +18,9 @@ use tiphys_api::secret::Secret;
 use tiphys_server::call::{Admitted, Api, Head, Message, Pieces, Reply, Requests, Status};
 use tiphys_server::counts::Step;
 use tiphys_server::http::cookie::Cookies;
-use tiphys_server::http::{Bounds, Front, FrontOptions};
+use tiphys_server::http::{Bounds, Budget, Front, FrontOptions};
 use tiphys_server::identity::{Claims, Identity};
-use tiphys_server::listen::Listener;
+use tiphys_server::listen::{Listener, OwnHosts};
 use tiphys_wire::proto::{Limits, Secrets, decode, encode};
 use tiphys_wire::schema;
 use tiphys_wire::status::Code;
@@ -167,7 +167,14 @@ pub(crate) fn options() -> FrontOptions {
         content_types: vec!["application/json".to_owned()],
         gzip: true,
         cookies: Cookies::new("/", false, 20),
-        bounds: Bounds { message_bytes_max: 300_000, body_bytes_max: 200_000, unknown_bytes_max: 1_000 },
+        bounds: Bounds {
+            message_bytes_max: 300_000,
+            body_bytes_max: 200_000,
+            unknown_bytes_max: 1_000,
+            small_bytes_max: 64 << 10,
+        },
+        budget: Budget::default(),
+        own_hosts: OwnHosts::default(),
     }
 }
 

@@ -63,7 +63,19 @@ pub enum DecodeError {
     /// There are too many values.
     #[error("message has too many values")]
     TooMany,
+    /// Whoever asked has no memory for more of it.
+    #[error("message takes too much memory")]
+    NoRoom,
 }
+
+/// Counts memory that a message takes while it is read, before it does; `false` ends that.
+pub type Grow<'g> = &'g mut dyn FnMut(usize) -> bool;
+
+/// Memory of one value, and of an object beside its members, at most.
+const VALUE_BYTES: usize = 64;
+const OBJECT_BYTES: usize = 640;
+/// Memory that is counted at a time.
+const STEP_BYTES: usize = 64 << 10;
 
 /// Reads a message. Fields that the table does not have are skipped (API-P4); zeros that mean nothing are left out;
 /// what occurs twice is merged as protobuf says.
@@ -71,34 +83,67 @@ pub enum DecodeError {
 /// # Errors
 /// When the bytes are no such message, or become too much.
 pub fn decode(schema: &Schema, id: MessageId, bytes: &[u8], limits: Limits) -> Result<Value, DecodeError> {
-    Decoder { schema, left: limits.values }.value(id, &[bytes])
+    decode_within(schema, id, bytes, limits, &mut |_bytes| true)
 }
 
-struct Decoder<'s> {
+/// The same, with the memory that it takes counted.
+///
+/// # Errors
+/// When the bytes are no such message, become too much, or there is no memory for it.
+pub fn decode_within(
+    schema: &Schema,
+    id: MessageId,
+    bytes: &[u8],
+    limits: Limits,
+    grow: Grow<'_>,
+) -> Result<Value, DecodeError> {
+    let mut decoder = Decoder { schema, left: limits.values, uncounted: bytes.len(), grow };
+    let value = decoder.value(id, &[bytes])?;
+    decoder.weigh(0, 0)?;
+    Ok(value)
+}
+
+struct Decoder<'s, 'g> {
     schema: &'s Schema,
     left: usize,
+    /// Bytes that were not told yet.
+    uncounted: usize,
+    grow: Grow<'g>,
 }
 
 /// A field's place in its message, with a value that was read for it.
 type Found<'a> = (usize, Raw<'a>);
 
-impl Decoder<'_> {
+impl Decoder<'_, '_> {
     fn count(&mut self) -> Result<(), DecodeError> {
         self.left = self.left.checked_sub(1).ok_or(DecodeError::TooMany)?;
-        Ok(())
+        self.weigh(VALUE_BYTES, STEP_BYTES)
+    }
+
+    /// Counts memory, as soon as it is this much.
+    fn weigh(&mut self, bytes: usize, least: usize) -> Result<(), DecodeError> {
+        self.uncounted = self.uncounted.saturating_add(bytes);
+        if self.uncounted < least {
+            return Ok(());
+        }
+        let told = std::mem::take(&mut self.uncounted);
+        if (self.grow)(told) { Ok(()) } else { Err(DecodeError::NoRoom) }
     }
 
     /// A message that may stand in several pieces, which count as if they were one.
     fn value(&mut self, id: MessageId, pieces: &[&[u8]]) -> Result<Value, DecodeError> {
         self.count()?;
+        self.weigh(OBJECT_BYTES, STEP_BYTES)?;
         let message = self.schema.message(id);
         let mut object = Map::new();
         // Tables have no message within itself, so that this is no deeper than they are (a test says so).
         self.fields(message, pieces, &mut object)?;
         if message.shape == Shape::Json {
-            // What it becomes is not counted below; four bytes of JSON are a value, roughly.
-            let bytes = object.values().next().and_then(Value::as_str).map_or(0, str::len);
-            self.left = self.left.checked_sub(bytes / 4).ok_or(DecodeError::TooMany)?;
+            // What it becomes is not counted below.
+            let text = object.values().next().and_then(Value::as_str).unwrap_or_default();
+            let weight = crate::json::weight(text.as_bytes());
+            self.left = self.left.checked_sub(weight.values).ok_or(DecodeError::TooMany)?;
+            self.weigh(weight.bytes, STEP_BYTES)?;
         }
         shaped(message, object)
     }

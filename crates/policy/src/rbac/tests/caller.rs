@@ -1,6 +1,6 @@
 //! Whose voice counts for a caller (API-90..99).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{claims, compile, may, member, policy, project, request, user};
 use crate::rbac::{Rbac, RbacOptions};
@@ -265,4 +265,29 @@ fn api_98_refusals_say_what_was_asked_and_by_whom() {
             .check(&request("logs, get, a/b"))
             .permitted
     );
+}
+
+/// SEC-48: whether there is any object for which a caller has a right, through roles, groups and projects.
+#[test]
+fn sec_48_a_right_for_some_object_is_found() {
+    let lines = "p, role:dev, applications, create, shop/*, allow\ng, kim, role:dev\np, role:ops, *, *, */*, allow\ng, ops, role:ops\n\
+                 p, ann, applications, get, */*, deny\np, lee, app*, sy*, a/b, allow\n";
+    let roles = json!([{"name": "ci", "policies": ["p, proj:desk:ci, clusters, update, desk/*, allow"],
+        "groups": ["desk-devs"]}]);
+    let rbac = policy(lines).with_projects([&project("desk", &roles)]);
+    let ever = |who: Value, resource: &str, action: &str| {
+        let claims = claims(who);
+        rbac.caller(Some(&claims)).may_ever(resource, action)
+    };
+    let kim = || json!({"iss": "argocd", "sub": "kim"});
+    assert!(ever(kim(), "applications", "create") && !ever(kim(), "applications", "update"));
+    assert!(!ever(kim(), "clusters", "create"));
+    assert!(ever(json!({"sub": "x", "groups": ["ops"]}), "repositories", "update"));
+    assert!(!ever(json!({"iss": "argocd", "sub": "ann"}), "applications", "get"));
+    assert!(ever(json!({"iss": "argocd", "sub": "lee"}), "applications", "sync"));
+    assert!(ever(json!({"iss": "argocd", "sub": "proj:desk:ci"}), "clusters", "update"));
+    assert!(ever(json!({"sub": "x", "groups": ["desk-devs"]}), "clusters", "update"));
+    assert!(!ever(json!({"iss": "argocd", "sub": "proj:shop:ci"}), "clusters", "update"));
+    assert!(ever(json!({"iss": "argocd", "sub": "admin"}), "gpgkeys", "create"));
+    assert!(!rbac.caller(None).may_ever("applications", "get"));
 }
