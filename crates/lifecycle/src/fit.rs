@@ -255,7 +255,8 @@ fn drop_successes(status: &mut ApplicationStatus, _room: usize) {
             matches!(ResultCode::parse(&result.status), Some(ResultCode::Synced | ResultCode::Pruned));
         let phase = OperationPhase::parse(&result.hook_phase);
         let is_well = matches!(phase, Some(OperationPhase::Succeeded | OperationPhase::Running));
-        !result.hook_type.is_empty() || !(is_done && is_well)
+        let is_as_wanted = is_done && is_well;
+        !result.hook_type.is_empty() || !is_as_wanted
     });
 }
 

@@ -199,6 +199,7 @@ mod tests {
     use super::*;
     use crate::fixtures::operated as app;
     use serde_json::{Value, json};
+    use tiphys_api::application::ApplicationSource;
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
@@ -289,7 +290,7 @@ mod tests {
         let values = json!({"repoURL": "r", "helm": {"values": "x".repeat(100_000)}});
         app.spec.source = serde_json::from_value(values).unwrap();
         state.sync_result = Some(serde_json::from_value(json!({"revision": "r"})).unwrap());
-        let recorded = app.spec.source.as_ref().map(|source| source.abridged());
+        let recorded = app.spec.source.as_ref().map(ApplicationSource::abridged);
         state.sync_result.as_mut().unwrap().source.clone_from(&recorded);
         let now = at("2026-01-01T00:00:00Z");
         assert_eq!(extend_history(&app, &state, now)[0].source, app.spec.source);

@@ -221,7 +221,7 @@ fn router(endpoints: &Endpoints, only_looks: bool) -> axum::Router {
     }
     let elsewhere = || async {
         let text = "webhooks are acted on by the process of argocd-application-controller: send them to its port 8082\n";
-        (http::StatusCode::SERVICE_UNAVAILABLE, text)
+        (StatusCode::SERVICE_UNAVAILABLE, text)
     };
     axum::Router::new().route("/api/webhook", axum::routing::any(elsewhere)).fallback_service(router)
 }
@@ -371,12 +371,11 @@ pub(crate) fn environment(run: &Run) -> BTreeMap<String, String> {
 
 /// Serves a router; on loopback for requests that name loopback (CLI-1000).
 fn serve_http(listener: TcpListener, router: axum::Router) -> tokio::task::JoinHandle<()> {
-    let listening = listener.local_addr().map(|address| address.ip());
+    let listening = listener.local_addr().ok().map(|address| address.ip());
     let router = router.layer(axum::middleware::from_fn(
         move |request: axum::extract::Request, next: axum::middleware::Next| {
-            let is_ours = listening
-                .as_ref()
-                .map_or(true, |ip| OwnHosts::default().are_named(*ip, request.uri(), request.headers()));
+            let is_named = |ip| OwnHosts::default().are_named(ip, request.uri(), request.headers());
+            let is_ours = listening.is_none_or(is_named);
             async move {
                 if is_ours {
                     next.run(request).await

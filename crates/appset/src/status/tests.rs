@@ -164,7 +164,7 @@ fn aset_5_entries_of_older_writers_are_written_anew() {
 /// CTL-36: a set that is large itself leaves less room for what its status lists.
 #[test]
 fn ctl_36_a_large_set_leaves_less_room_for_its_status() {
-    let mut set = tiphys_api::ApplicationSet::default();
+    let mut set = ApplicationSet::default();
     assert_eq!(room(&set), STATUS_BYTES_MAX);
     set.metadata.annotations.insert("a".to_owned(), "x".repeat(1_000_000));
     assert!((400_000..450_000).contains(&room(&set)), "{}", room(&set));

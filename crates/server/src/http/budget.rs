@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 use tiphys_wire::status::Code;
 
 use crate::call::Status;
@@ -37,17 +37,17 @@ pub(crate) enum Pool {
 #[derive(Clone, Copy, Debug)]
 struct PoolLimits {
     /// Bytes of all callers.
-    bytes_max: usize,
+    all: usize,
     /// Bytes of one caller.
-    share_max: usize,
+    share: usize,
     /// Bytes of one permit of a caller who has no other bytes in this pool.
-    alone_max: usize,
+    alone: usize,
 }
 
 impl Pool {
     /// Together 252 MiB, which no caller reaches alone: one has at most 118 MiB, and its address 16 MiB more.
     fn limits(self) -> PoolLimits {
-        let (bytes_max, share_max, alone_max) = match self {
+        let (all, share, alone) = match self {
             Self::Unknown => (8 * MIB, 2 * MIB, 2 * MIB),
             Self::Small => (32 * MIB, 4 * MIB, 4 * MIB),
             Self::Large => (84 * MIB, 24 * MIB, 66 * MIB),
@@ -55,7 +55,7 @@ impl Pool {
             Self::Answers => (96 * MIB, 48 * MIB, usize::MAX),
             Self::Heads => (32 * MIB, 16 * MIB, 16 * MIB),
         };
-        PoolLimits { bytes_max, share_max, alone_max }
+        PoolLimits { all, share, alone }
     }
 }
 
@@ -82,10 +82,10 @@ fn account(claims: &Claims) -> SmolStr {
     let (issuer, subject) = (claims.text("iss"), claims.identifier());
     // All roles of a project together, or a project with many roles would have many shares.
     let project = subject.strip_prefix("proj:").and_then(|rest| rest.split(':').next());
-    match project {
-        Some(project) => smol_str::format_smolstr!("{issuer}\u{0}proj:{project}"),
-        None => smol_str::format_smolstr!("{issuer}\u{0}{subject}"),
-    }
+    project.map_or_else(
+        || format_smolstr!("{issuer}\u{0}{subject}"),
+        |project| format_smolstr!("{issuer}\u{0}proj:{project}"),
+    )
 }
 
 /// Room is missing.
@@ -166,12 +166,12 @@ impl Permit {
         let is_granted = self.books(|books| {
             let of_caller = books.callers.get(&self.caller).map_or(0, |(of_caller, _)| *of_caller);
             let (used, share) = (books.used.saturating_add(bytes), of_caller.saturating_add(bytes));
-            let is_alone = of_caller == own && share <= limits.alone_max;
-            if share > limits.share_max && !is_alone {
+            let is_alone = of_caller == own && share <= limits.alone;
+            if share > limits.share && !is_alone {
                 return Err(Full::Caller);
             }
-            let is_only = books.used == own && limits.alone_max == usize::MAX;
-            if used > limits.bytes_max && !is_only {
+            let is_only = books.used == own && limits.alone == usize::MAX;
+            if used > limits.all && !is_only {
                 return Err(Full::Process);
             }
             books.used = used;
@@ -260,7 +260,7 @@ mod tests {
         CallerKey::Account(name.into())
     }
 
-    fn known(claims: serde_json::Value) -> Identity {
+    fn known(claims: &serde_json::Value) -> Identity {
         Identity::Known(Claims::new(claims.as_object().unwrap().clone()))
     }
 
@@ -337,10 +337,10 @@ mod tests {
     fn inv_16_tokens_of_a_project_share_one_budget() {
         let address = IpAddr::from(Ipv4Addr::LOCALHOST);
         let of = |identity: &Identity| CallerKey::of(identity, address);
-        let token = |subject: &str| of(&known(json!({"iss": "argocd", "sub": subject})));
+        let token = |subject: &str| of(&known(&json!({"iss": "argocd", "sub": subject})));
         assert_eq!(token("proj:shop:ci"), token("proj:shop:dev"));
         assert_ne!(token("proj:shop:ci"), token("proj:desk:ci"));
-        assert_ne!(token("kim"), of(&known(json!({"iss": "sso", "sub": "kim"}))));
+        assert_ne!(token("kim"), of(&known(&json!({"iss": "sso", "sub": "kim"}))));
         for nobody in [Identity::Anonymous, Identity::Unchecked, Identity::Known(Claims::expired_sso())] {
             assert_eq!(of(&nobody), CallerKey::Address(address));
         }

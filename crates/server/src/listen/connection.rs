@@ -129,9 +129,10 @@ impl Doors {
     async fn redirects(&self, stream: TcpStream, peer: SocketAddr, stopping: CancellationToken) {
         let service = service_fn(move |request: Request<Incoming>| {
             let front = self.front.load_full();
-            let response = match self.is_ours(&front, &request) {
-                true => redirect(&request, front.root_path()),
-                false => misdirected(),
+            let response = if self.is_ours(&front, &request) {
+                redirect(&request, front.root_path())
+            } else {
+                misdirected()
             };
             async move { Ok::<_, Infallible>(response) }
         });

@@ -1,5 +1,6 @@
 //! What is remembered, for how long, and what happens when it is damaged.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::time::Duration;
 
@@ -291,7 +292,10 @@ async fn inv_16_a_pack_of_repeated_differences_ends_soon() {
 /// INV-16, B12: a repository may send in proportion to what is held of it, and more with each try.
 #[tokio::test]
 async fn inv_16_a_large_repository_arrives_with_a_later_try() {
-    let random: String = (0..200_000_u32).map(|n| format!("{:08x}", n.wrapping_mul(0x9E37_79B1))).collect();
+    let mut random = String::new();
+    for number in 0..200_000_u32 {
+        write!(random, "{:08x}", number.wrapping_mul(0x9E37_79B1)).unwrap();
+    }
     let world = World::with(&[("a", random.as_str())]).await;
     let server = GitServer::start(&world.root(), Auth::None).await;
     let repository = Repository::anonymous(&server.url("repo"));

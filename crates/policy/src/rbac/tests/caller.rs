@@ -203,7 +203,7 @@ fn api_67_groups_are_texts_in_the_claims_that_scopes_name() {
     let rbac = |scopes: &str| {
         compile(&[("policy.csv", "g, devs, role:admin\ng, kim@acme.test, role:admin"), ("scopes", scopes)])
     };
-    let sees = |rbac: &Rbac, groups: serde_json::Value| {
+    let sees = |rbac: &Rbac, groups: Value| {
         may(rbac, json!({"sub": "x", "groups": groups, "email": "kim@acme.test"}), "applications, get, a/b")
     };
     let groups = rbac("");
