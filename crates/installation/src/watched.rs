@@ -105,7 +105,7 @@ impl InstallationData {
     pub fn apply(&mut self, kind: DataKind, event: DataEvent) -> DataChange {
         match event {
             DataEvent::Upsert(object) if is_selected(kind, &object) => {
-                let is_repaired = self.settings_problems.remove(object.name()).is_some();
+                let is_repaired = self.repaired(kind, object.name());
                 let is_change = self.take(object);
                 DataChange::of(is_change || is_repaired)
             }
@@ -155,7 +155,7 @@ impl InstallationData {
 
     /// A `ConfigMap` without the label that makes it count.
     fn unlabelled(&mut self, kind: DataKind, name: &str) -> DataChange {
-        if !SETTINGS_MAPS.contains(&name) {
+        if !is_settings(kind, name) {
             return DataChange::of(self.config_maps.remove(name).is_some());
         }
         let why = format!("does not have the label {}={}", names::PART_OF_LABEL, names::PART_OF);
@@ -169,6 +169,9 @@ impl InstallationData {
             None => "it is ignored, and the defaults are in effect",
         };
         let text = format!("{} {name} {why}; {effect}", kind.gvk().kind);
+        if !is_settings(kind, name) {
+            return DataChange::with(false, text);
+        }
         if self.settings_problems.get(name) == Some(&text) {
             return DataChange::default();
         }
@@ -176,11 +179,14 @@ impl InstallationData {
         DataChange::with(true, text)
     }
 
+    fn repaired(&mut self, kind: DataKind, name: &str) -> bool {
+        is_settings(kind, name) && self.settings_problems.remove(name).is_some()
+    }
+
     fn delete(&mut self, kind: DataKind, name: &str) -> DataChange {
         match kind {
-            DataKind::ConfigMap if SETTINGS_MAPS.contains(&name) => self.kept(kind, name),
+            _ if is_settings(kind, name) => self.kept(kind, name),
             DataKind::ConfigMap => DataChange::of(self.config_maps.remove(name).is_some()),
-            DataKind::Secret if name == names::SECRET => self.kept(kind, name),
             DataKind::Secret => {
                 let was_bad = self.bad_secrets.remove(name).is_some();
                 DataChange::of(self.secrets.remove(name).is_some() || was_bad)
@@ -195,8 +201,8 @@ impl InstallationData {
     /// Settings that were deleted. A watch that selects by label reports a lost label in the same way.
     fn kept(&mut self, kind: DataKind, name: &str) -> DataChange {
         if self.known(kind, name).is_none() {
-            let is_repaired = self.settings_problems.remove(name).is_some();
-            return DataChange::of(is_repaired);
+            let was_bad = self.bad_secrets.remove(name).is_some();
+            return DataChange::of(self.repaired(kind, name) || was_bad);
         }
         let why = match kind {
             DataKind::ConfigMap => "was deleted or lost its label",
@@ -206,7 +212,16 @@ impl InstallationData {
     }
 }
 
-/// Whether an object is one of the installation's settings. The policy needs no label (API-89, API-228).
+/// Whether this object's last content outlives it.
+fn is_settings(kind: DataKind, name: &str) -> bool {
+    match kind {
+        DataKind::ConfigMap => SETTINGS_MAPS.contains(&name),
+        DataKind::Secret => name == names::SECRET,
+        DataKind::Project => false,
+    }
+}
+
+/// Whether the settings are read from an object. The policy needs no label (API-89, API-228).
 fn is_selected(kind: DataKind, object: &Object) -> bool {
     !matches!(kind, DataKind::ConfigMap)
         || object.name() == names::RBAC_CONFIG_MAP

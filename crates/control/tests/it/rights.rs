@@ -107,8 +107,8 @@ async fn rnd_52_what_was_rendered_before_is_verified_all_the_same() {
     assert!(!conditions().contains("ComparisonError"), "{}", conditions());
 }
 
-/// REP-80: an entry of a host that cannot be read is an error of this host's applications, from the moment it is there to
-/// the moment it goes.
+/// REP-80, API-89: an entry of a host that cannot be read is an error of this host's applications until the entry goes.
+/// Without its `ConfigMap` it stays in effect.
 #[tokio::test(start_paused = true)]
 async fn rep_80_a_bad_entry_is_told_by_the_applications_of_its_host() {
     let world = World::start().await;
@@ -118,14 +118,14 @@ async fn rep_80_a_bad_entry_is_told_by_the_applications_of_its_host() {
     assert_eq!(world.value(), "one");
     let conditions = || world.app().pointer("/status/conditions").cloned().unwrap_or_default().to_string();
     let maps = "/api/v1/namespaces/argocd/configmaps";
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"other.example": "nonsense"},
+    let created = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"other.example": "nonsense"},
         "metadata": {"name": "argocd-tls-certs-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}}});
-    world.ask(Method::POST, maps, &map);
+    world.ask(Method::POST, maps, &created);
     world.pass(MOMENT).await;
     assert!(!conditions().contains("ComparisonError"), "{}", conditions());
     let map = format!("{maps}/argocd-tls-certs-cm");
     let bad = json!({"data": {"git.example": "nonsense"}});
-    for good in [false, true] {
+    for is_deleted in [false, true] {
         world.change_object(&map, &bad);
         world.pass(MOMENT).await;
         let text = conditions();
@@ -134,8 +134,11 @@ async fn rep_80_a_bad_entry_is_told_by_the_applications_of_its_host() {
             text.contains("git.example") && text.contains("argocd-tls-certs-cm cannot be read"),
             "{text}"
         );
-        if good {
+        if is_deleted {
             world.ask(Method::DELETE, &map, &Value::Null);
+            world.pass(MOMENT).await;
+            assert!(conditions().contains("argocd-tls-certs-cm cannot be read"), "{}", conditions());
+            world.ask(Method::POST, maps, &created);
         } else {
             world.change_object(&map, &json!({"data": {"git.example": null}}));
         }

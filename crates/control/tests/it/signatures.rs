@@ -126,8 +126,14 @@ async fn rep_202_what_is_not_signed_is_not_deployed_and_keys_count_at_once() {
     bench.world.until(|conditions, _| conditions.contains("signed with key not in keyring")).await;
     bench.world.change_object(&map, &json!({"data": {&id: text}}));
     bench.world.until(|conditions, _| !conditions.contains("ComparisonError")).await;
+    // Without its ConfigMap the keys stay in effect (API-89): what is signed with them is deployed, nothing else is.
     bench.world.ask(Method::DELETE, &map, &Value::Null);
-    bench.world.until(|conditions, _| conditions.contains("signed with key not in keyring")).await;
-    assert_eq!(bench.world.value(), "signed");
+    bench.commit("signed again", "-S").await;
+    bench.world.change(&refresh);
+    bench.world.until(|_, value| value == "signed again").await;
+    bench.commit("unsigned again", "--no-gpg-sign").await;
+    bench.world.change(&refresh);
+    bench.world.until(|conditions, _| conditions.contains("unsigned (key_id=)")).await;
+    assert_eq!(bench.world.value(), "signed again");
     drop(run(bench.folder.path(), "gpgconf", &["--kill", "all"]).await);
 }
