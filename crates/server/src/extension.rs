@@ -180,7 +180,7 @@ impl Proxy {
         let answered = if handshake::is_named(&head) {
             self.open(errand, head, peer, upgrade, &mut visiting).await
         } else {
-            // Whoever visits is known.
+            // The identity of a visitor is known.
             let caller = CallerKey::Account(format_smolstr!("visitor\u{0}{}", visit.user_id));
             let permit = budget.permit(Pool::Small, caller);
             self.send(errand, &head, (incoming, permit), &mut visiting).await

@@ -21,13 +21,10 @@ use crate::{crd, defaults, strategy, validate};
 pub(crate) use body::{Body, Validation, json_value, options_tree, read as read_body, tree as body_tree};
 use check::{
     check_definition, check_namespace, check_new_finalizers, check_preconditions, makes_by_update,
-    refuse_invalid, wants_version,
+    refuse_invalid, refuse_too_large, wants_version,
 };
 pub(crate) use check::{check_name, settle_place};
 pub(crate) use patch::{applied_scale, patch, patched_scale};
-
-/// Bytes of an object that the database accepts (`--max-request-bytes` of etcd).
-const OBJECT_BYTES_MAX: usize = 3 << 19;
 
 /// Options every write has.
 #[derive(Clone, Debug)]
@@ -300,27 +297,6 @@ pub(crate) fn update_object(
         establish(state, key, changed.clone(), request);
     }
     Ok(changed)
-}
-
-/// Refuses an object that is too large for one request of the database, in its words.
-fn refuse_too_large(object: &Value) -> Result<(), Status> {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 = self.0.saturating_add(bytes.len());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    let is_written = serde_json::to_writer(&mut count, object).is_ok();
-    if is_written && count.0 <= OBJECT_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Status::new(500, "", "etcdserver: request is too large"))
 }
 
 /// Whether nothing but finalizers keeps a terminating object: no time of grace, no contents.

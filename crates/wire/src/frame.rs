@@ -91,7 +91,7 @@ impl Messages {
     /// The next message that is there as a whole, packed where its sender packed it.
     ///
     /// # Errors
-    /// When it is too large, or packed as nobody announced.
+    /// When it is too large, or packed in a way that was not announced.
     pub fn take_packed(&mut self) -> Result<Option<Packed>, FrameError> {
         let Some((prefix, _)) = self.buffer.split_at_checked(PREFIX) else { return Ok(None) };
         let mut prefix = prefix;

@@ -7,11 +7,13 @@
 
 mod decode;
 mod encode;
+mod limits;
 pub mod reader;
 pub mod writer;
 
-pub use decode::{DecodeError, Grow, Limits, decode, decode_within};
+pub use decode::{Grow, decode, decode_within};
 pub use encode::{EncodeError, Secrets, encode};
+pub use limits::{DecodeError, Limits};
 
 #[cfg(test)]
 mod tests;

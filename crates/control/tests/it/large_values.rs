@@ -70,7 +70,7 @@ async fn inv_5_an_application_with_large_values_settles() {
     assert_eq!(version(&world.app()), before);
 }
 
-/// INV-15: where no status fits beside the spec, a minimal one says so.
+/// INV-15: where no status fits beside the spec, a minimal one reports this.
 #[tokio::test(start_paused = true)]
 async fn ctl_36_a_spec_without_room_gets_a_minimal_status() {
     let world = World::start().await;

@@ -1,6 +1,6 @@
 //! Git over smart HTTP, for cloning and pushing: each request is handed to `git http-backend`.
 //!
-//! There are no users: whoever reaches the port may push, which is why the demo listens on loopback, where the port
+//! There are no users: any client that reaches the port may push, which is why the demo listens on loopback, where the port
 //! answers only requests that name it (a web page elsewhere cannot borrow the browser's way here). A push is announced
 //! to the controller as soon as it is stored, like a webhook would.
 

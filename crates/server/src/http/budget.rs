@@ -1,7 +1,7 @@
 //! Bytes of requests and answers in flight: of the whole process, and of each caller in it (SEC-48, INV-10, INV-16).
 //!
-//! Whoever holds bytes of a caller in memory holds a [`Permit`] for them, which grows before the bytes are kept and is
-//! returned when it is dropped. Bytes are counted in pools, so that large requests leave room for small ones, answers
+//! Bytes of a caller in memory are covered by a [`Permit`], which grows before the bytes are kept and is returned when
+//! it is dropped. Bytes are counted in pools, so that large requests leave room for small ones, answers
 //! for requests, and callers who are not known for those who are. Nothing waits for room: what does not fit is refused
 //! with a text that says whose limit was reached.
 
@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(token("proj:shop:ci"), token("proj:shop:dev"));
         assert_ne!(token("proj:shop:ci"), token("proj:desk:ci"));
         assert_ne!(token("kim"), of(&known(&json!({"iss": "sso", "sub": "kim"}))));
-        for nobody in [Identity::Anonymous, Identity::Unchecked, Identity::Known(Claims::expired_sso())] {
-            assert_eq!(of(&nobody), CallerKey::Address(address));
+        for unknown in [Identity::Anonymous, Identity::Unchecked, Identity::Known(Claims::expired_sso())] {
+            assert_eq!(of(&unknown), CallerKey::Address(address));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers in memory: counted until they were sent, and given up when nobody reads them (INV-10).
+//! Answers in memory: counted until they were sent, and given up when the client does not read them (INV-10).
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};

@@ -242,7 +242,7 @@ pub(crate) async fn read(
 /// More comes than its sender may send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TooLong {
-    /// More than anybody may with this call.
+    /// More than any caller may send with this call.
     Larger(usize),
     /// The caller has no right that needs so much.
     Denied(Status),

@@ -49,7 +49,7 @@ const LARGE: [Large; 29] = [
     large("/application.ApplicationService/UpdateSpec", Resource::Applications, UPDATE, OBJECT_BYTES),
     large("/application.ApplicationService/Patch", Resource::Applications, UPDATE, OBJECT_BYTES),
     large("/application.ApplicationService/Sync", Resource::Applications, &["sync"], OBJECT_BYTES),
-    // Fine-grained rights are not known by one word; whoever has one may see the application.
+    // Fine-grained rights have no single name; a caller that has one may see the application.
     large("/application.ApplicationService/PatchResource", Resource::Applications, GET, OBJECT_BYTES),
     large("/application.ApplicationService/ServerSideDiff", Resource::Applications, GET, FILES_BYTES),
     large(UPLOAD, Resource::Applications, GET, FILES_BYTES),

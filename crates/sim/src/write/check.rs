@@ -20,6 +20,9 @@ const CONDITIONAL: &[(&str, &str)] = &[
     ("policy", "poddisruptionbudgets"),
 ];
 
+/// Bytes of an object that the database accepts (`--max-request-bytes` of etcd).
+const OBJECT_BYTES_MAX: usize = 3 << 19;
+
 /// The name in an object is that of the path.
 pub(crate) fn check_name(object: &Value, place: &Place) -> Result<(), Status> {
     let (name, wanted) = (access::name(object), &place.name);
@@ -184,4 +187,25 @@ pub(super) fn check_namespace(
                 .caused_by([cause]))
         }
     }
+}
+
+/// Refuses an object that is too large for one request of the database, in its words.
+pub(super) fn refuse_too_large(object: &Value) -> Result<(), Status> {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    let is_written = serde_json::to_writer(&mut count, object).is_ok();
+    if is_written && count.0 <= OBJECT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Status::new(500, "", "etcdserver: request is too large"))
 }
