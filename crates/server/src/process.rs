@@ -203,7 +203,7 @@ impl Server {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let doors = Doors { front: Arc::clone(&self.front), tls: Arc::default() };
+        let doors = Doors { front: Arc::clone(&self.front), tls: Arc::default(), listening: None };
         let stopping = self.stopping.clone();
         self.serving.spawn(async move { doors.requests(stream, peer, stopping).await });
     }
