@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
+use tiphys_go::glob::Glob;
 
 use crate::account::{AccountError, Accounts};
 use crate::names;
@@ -443,6 +444,14 @@ impl Settings {
     /// Who renders the sources of a tool, as it is written: `tiphys.renderer.<tool>` (RND-159).
     pub fn renderer(&self, tool: &str) -> &str {
         self.cm_text(&format!("tiphys.renderer.{tool}"))
+    }
+
+    /// Whether Applications of a project may choose their renderer with the annotation
+    /// [`RENDERER`](crate::names::annotation::RENDERER): `tiphys.renderer.projects`, a list of globs of project names;
+    /// none by default (RND-159).
+    pub fn may_choose_renderer(&self, project: &str) -> bool {
+        let permitted = split_list(self.cm_text("tiphys.renderer.projects"));
+        permitted.iter().any(|glob| Glob::new(glob, &[]).is_ok_and(|glob| glob.is_match(project)))
     }
 
     /// Programs of kustomize by version, and options of the builds by version: `kustomize.path.<v>`,

@@ -135,7 +135,7 @@ pub(crate) fn render_context(
     };
     let mut context = context
         .with_settings(&world.settings)
-        .with_renderer(annotations.get(annotation::RENDERER))
+        .with_renderer(annotations.get(annotation::RENDERER), &world.settings)
         .with_plugins(sources.plugins().settings(paths, app.was_plugin()));
     context.helm.repositories = world.named_chart_repositories(project);
     context

@@ -154,11 +154,17 @@ impl RenderContext {
         }
     }
 
-    /// With what an annotation of the Application says about who renders ([`tiphys_api::names::annotation::RENDERER`]).
+    /// With the renderers that an annotation of the Application chooses
+    /// ([`tiphys_api::names::annotation::RENDERER`]), where the settings let its project choose.
     #[must_use]
-    pub fn with_renderer(self, annotation: Option<&String>) -> Self {
+    pub fn with_renderer(self, annotation: Option<&String>, settings: &Settings) -> Self {
         let Some(text) = annotation else { return self };
-        Self { tools: self.tools.with_annotation(text), ..self }
+        let tools = if settings.may_choose_renderer(&self.project) {
+            self.tools.with_annotation(text)
+        } else {
+            self.tools.without_choice(text, &self.project)
+        };
+        Self { tools, ..self }
     }
 
     /// With what is known of the destination cluster.

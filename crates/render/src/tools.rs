@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tiphys_api::application::{HelmSource, KustomizePatch, KustomizeSource};
+use tiphys_api::names::annotation::RENDERER;
 use tiphys_api::settings::Settings;
 use tiphys_helm::UserValues;
 
@@ -49,6 +50,8 @@ pub enum Renderer {
     Compare,
     /// A word that says none of these.
     Unknown(String),
+    /// An Application of this project chose another one than the installation, without the right to choose.
+    Refused(String),
 }
 
 impl Renderer {
@@ -102,6 +105,19 @@ impl ToolSettings {
         self
     }
 
+    /// The same for a project that may not choose: an annotation that would change a renderer makes it unusable, so that
+    /// nothing is rendered in another way than the Application says (RND-159).
+    #[must_use]
+    pub fn without_choice(mut self, text: &str, project: &str) -> Self {
+        let chosen = self.clone().with_annotation(text);
+        for (own, chosen) in [(&mut self.helm, chosen.helm), (&mut self.kustomize, chosen.kustomize)] {
+            if *own != chosen {
+                *own = Renderer::Refused(project.to_owned());
+            }
+        }
+        self
+    }
+
     /// Who renders sources of a type, in a word that does not come from users (RND-249).
     pub fn renderer_of(&self, source_type: SourceType) -> &'static str {
         let renderer = match source_type {
@@ -115,6 +131,7 @@ impl ToolSettings {
             Renderer::Exec => "exec",
             Renderer::Compare => "compare",
             Renderer::Unknown(_) => "unknown",
+            Renderer::Refused(_) => "refused",
         }
     }
 
@@ -173,6 +190,14 @@ fn who(tool: Tool, renderer: &Renderer) -> Result<Who, RenderError> {
         Renderer::Unknown(word) => {
             let text =
                 format!("tiphys.renderer.{} is {word:?}; it can be native, exec or compare", tool.as_str());
+            Err(RenderError::new(Reason::ExecRequired, text))
+        }
+        Renderer::Refused(project) => {
+            let text = format!(
+                "annotation {RENDERER}: Applications of project '{project}' may not choose the renderer of {}; remove \
+                 the annotation, or let an administrator add the project to tiphys.renderer.projects in argocd-cm",
+                tool.as_str()
+            );
             Err(RenderError::new(Reason::ExecRequired, text))
         }
     }
@@ -471,9 +496,11 @@ fn patch_words(patch: &KustomizePatch) -> Result<Vec<String>, RenderError> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tiphys_api::settings::SettingsData;
     use tiphys_helm::{File, FileParameter};
 
     use super::*;
+    use crate::plan::RenderContext;
 
     fn shown(call: &ToolCall) -> Vec<String> {
         let word = |word: &Word| match word {
@@ -566,6 +593,32 @@ mod tests {
         assert_eq!(settings.kustomize_program(""), Ok(None));
         let error = settings.kustomize_program("v5").unwrap_err();
         assert_eq!(error.message, "kustomize version v5 is not registered");
+    }
+
+    #[test]
+    fn sec_renderer_annotation_needs_the_setting() {
+        let context = |projects: &str, annotation: &str| {
+            let cm = BTreeMap::from([("tiphys.renderer.projects".to_owned(), projects.to_owned())]);
+            let settings = Settings::new(SettingsData { cm, ..SettingsData::default() });
+            let context = RenderContext { project: "red".to_owned(), ..RenderContext::default() };
+            context.with_settings(&settings).with_renderer(Some(&annotation.to_owned()), &settings).tools
+        };
+        for annotation in ["helm=exec", "helm=compare", "exec", "kustomize=native,helm=exec"] {
+            for projects in ["", "blue", "re", "red-*, !red"] {
+                let error = context(projects, annotation).helm_renderer().unwrap_err();
+                assert!(
+                    error.message.contains("project 'red'") && error.message.contains("tiphys.renderer.projects"),
+                    "{projects} {annotation}: {error}"
+                );
+            }
+        }
+        assert!(context("", "kustomize=exec").kustomize_program("").is_err());
+        assert_eq!(context("", "kustomize=exec").helm_renderer(), Ok(Who::Native), "Helm was not chosen");
+        assert_eq!(context("", "helm=native").helm_renderer(), Ok(Who::Native), "the same as the installation");
+        for projects in ["red", "blue, r*", "*"] {
+            assert_eq!(context(projects, "helm=exec").helm_renderer(), Ok(Who::Program), "{projects}");
+        }
+        assert_eq!(context("", "helm=exec").renderer_of(SourceType::Helm), "refused");
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Core {
         let paths = app.metadata.annotations.get(tiphys_api::names::annotation::MANIFEST_GENERATE_PATHS);
         let context = context.with_plugins(origins.sources.plugins().settings(paths, app.was_plugin()));
         let annotation = app.metadata.annotations.get(tiphys_api::names::annotation::RENDERER);
-        let context = context.with_settings(&world.settings).with_renderer(annotation);
+        let context = context.with_settings(&world.settings).with_renderer(annotation, &world.settings);
         let mut context = context.with_sources(&sources);
         context.helm.repositories = world.named_chart_repositories(world.project(app)?);
         let subject = Subject { app, world, context, terminal };

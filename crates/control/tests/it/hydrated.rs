@@ -36,9 +36,13 @@ fn hydrator(name: &str) -> Value {
 }
 
 fn create(world: &World, name: &str, hydrator: &Value) {
+    create_in(world, "default", name, hydrator);
+}
+
+fn create_in(world: &World, project: &str, name: &str, hydrator: &Value) {
     let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"name": name, "namespace": "argocd"},
-        "spec": {"project": "default", "sourceHydrator": hydrator,
+        "spec": {"project": project, "sourceHydrator": hydrator,
             "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
             "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}}});
     world.ask(Method::POST, APPLICATIONS, &app);
@@ -137,22 +141,31 @@ async fn ctl_111_a_failed_rendering_commits_nothing() {
     assert_eq!(world.value(), "three");
 }
 
-/// CTL-109: nothing is written where two applications would write the same, and both say so.
+/// CTL-109: of two Applications with one destination the first keeps it, and the second is told.
 #[tokio::test(start_paused = true)]
-async fn ctl_109_two_applications_never_write_to_one_place() {
+async fn ctl_109_second_claimant_of_a_directory_is_refused_alone() {
     let world = world().await;
     dry(&world, &[("shop", "one"), ("other", "o")]);
     let mut other = hydrator("other");
     other["syncSource"]["path"] = json!("./apps//shop");
     create(&world, "shop", &hydrator("shop"));
+    world.pass(Duration::from_secs(2)).await;
     create(&world, "other", &other);
     world.pass(SOON).await;
-    for (name, rival) in [("shop", "argocd/other"), ("other", "argocd/shop")] {
-        let message = current(&world, name)["message"].as_str().unwrap_or_default().to_owned();
-        let expected =
-            format!("Failed to hydrate: app {rival} hydrator uses the same destination: repo={URL}, path=");
-        assert!(message.starts_with(&expected), "{message}");
-    }
+    let message = current(&world, "other")["message"].as_str().unwrap_or_default().to_owned();
+    let expected = format!(
+        "Failed to hydrate: app argocd/shop hydrator uses the same destination: repo={URL}, path=./apps//shop"
+    );
+    assert_eq!(message, expected);
+    assert_eq!(current(&world, "shop")["phase"], "Hydrated");
+    assert_eq!(world.value(), "one");
+    // It is not deployed from there either, and is hydrated once the directory is free.
+    let conditions = app(&world, "other")["status"]["conditions"].to_string();
+    assert!(conditions.contains("hydrator uses the same destination"), "{conditions}");
+    world.ask(Method::DELETE, &format!("{APPLICATIONS}/shop"), &Value::Null);
+    world.pass(Duration::from_mins(5)).await;
+    assert_eq!(current(&world, "other")["phase"], "Hydrated");
+    assert!(file(&world, "apps/shop/manifest.yaml").contains("value: o"));
 }
 
 /// CTL-107: requests are taken away when they were served, and also where nothing is hydrated; `hard` renders anew.
@@ -259,5 +272,181 @@ async fn ctl_119_removed_paths_go_where_that_is_wanted() {
         assert!(file(&world, "apps/shop/manifest.yaml").contains("two"));
         assert_eq!(file(&world, "apps/other/manifest.yaml").is_empty(), is_wanted);
         assert_eq!(file(&world, "apps/other/README.md").is_empty(), is_wanted);
+    }
+}
+
+/// Repository of another team, whose project may also push to [`URL`].
+const THEIRS: &str = "https://git.example/theirs.git";
+
+/// Projects `red` and `blue`; `blue` may use these repositories.
+async fn projects(world: &World, of_blue: &[&str]) {
+    let destinations = json!([{"server": "*", "namespace": "*"}]);
+    world.project("red", &json!({"sourceRepos": [URL], "destinations": destinations}));
+    world.project("blue", &json!({"sourceRepos": of_blue, "destinations": destinations}));
+    world.pass(Duration::from_secs(2)).await;
+}
+
+/// Commits one `ConfigMap` called `shop` to the other team's repository.
+fn their_dry(world: &World, value: &str) {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"},
+        "data": {"value": value}});
+    let files = BTreeMap::from([("dry/thief/cm.yaml".to_owned(), Bytes::from(object.to_string()))]);
+    world.servers.commit(THEIRS, "main", files, 7).unwrap();
+}
+
+/// A hydrator that renders the other team's repository into a directory of [`URL`].
+fn thief(path: &str) -> Value {
+    json!({"drySource": {"repoURL": THEIRS, "path": "dry/thief", "targetRevision": "main"},
+        "syncSource": {"repoURL": URL, "targetBranch": "env/dev", "path": path}})
+}
+
+fn message(world: &World, name: &str) -> String {
+    current(world, name)["message"].as_str().unwrap_or_default().to_owned()
+}
+
+/// INV-16, CTL-109: an Application that its own project forbids is no member of a group.
+#[tokio::test(start_paused = true)]
+async fn inv_16_forbidden_application_holds_up_no_group() {
+    let world = world().await;
+    projects(&world, &[THEIRS]).await;
+    dry(&world, &[("shop", "one"), ("intruder", "i"), ("stranger", "s")]);
+    create_in(&world, "blue", "intruder", &hydrator("intruder"));
+    create_in(&world, "none", "stranger", &hydrator("stranger"));
+    world.pass(Duration::from_secs(2)).await;
+    create_in(&world, "red", "shop", &hydrator("shop"));
+    world.pass(SOON).await;
+    assert_eq!(current(&world, "shop")["phase"], "Hydrated", "{}", message(&world, "shop"));
+    assert_eq!(world.value(), "one");
+    let refused = message(&world, "intruder");
+    assert!(refused.contains("is not permitted in project 'blue'") && !refused.contains("shop"), "{refused}");
+    assert!(message(&world, "stranger").contains("none"), "{}", message(&world, "stranger"));
+    assert!(file(&world, "apps/intruder/manifest.yaml").is_empty());
+}
+
+/// INV-16, CTL-108: what cannot be rendered in one project holds up nothing of another, and is not named there.
+#[tokio::test(start_paused = true)]
+async fn inv_16_projects_of_one_branch_are_hydrated_apart() {
+    let world = world().await;
+    projects(&world, &[URL]).await;
+    dry(&world, &[("shop", "one")]);
+    create_in(&world, "blue", "broken", &hydrator("missing"));
+    create_in(&world, "red", "shop", &hydrator("shop"));
+    world.pass(SOON).await;
+    assert_eq!(current(&world, "shop")["phase"], "Hydrated", "{}", message(&world, "shop"));
+    assert_eq!(world.value(), "one");
+    let broken = message(&world, "broken");
+    assert!(broken.starts_with("Failed to hydrate: ") && !broken.contains("shop"), "{broken}");
+}
+
+/// INV-16, CTL-109: another dry source does not get a directory that an Application of another project writes, above or
+/// below it, and whoever claims it deploys nothing from there.
+#[tokio::test(start_paused = true)]
+async fn inv_16_directory_of_another_project_is_not_overwritten() {
+    for path in ["apps/shop", "./apps//shop/", "apps", "apps/shop/below"] {
+        let world = world().await;
+        projects(&world, &[URL, THEIRS]).await;
+        dry(&world, &[("shop", "one")]);
+        their_dry(&world, "stolen");
+        create_in(&world, "red", "shop", &hydrator("shop"));
+        world.pass(SOON).await;
+        assert_eq!(current(&world, "shop")["phase"], "Hydrated");
+        let before = head(&world);
+        create_in(&world, "blue", "thief", &thief(path));
+        world.pass(SOON).await;
+        let refused = message(&world, "thief");
+        assert_eq!(current(&world, "thief")["phase"], "Failed", "{path}");
+        assert!(refused.contains("another Application"), "{refused}");
+        for secret in ["argocd/shop", "red"] {
+            assert!(!refused.contains(secret), "{path}: {refused}");
+        }
+        assert_eq!((head(&world), world.value().as_str()), (before, "one"), "{path}");
+        let stored = app(&world, "thief");
+        assert!(stored["status"]["operationState"].is_null(), "{path}: nothing is deployed: {stored}");
+        let conditions = stored["status"]["conditions"].to_string();
+        assert!(conditions.contains("another Application"), "{path}: {conditions}");
+        // The owner goes on.
+        dry(&world, &[("shop", "two")]);
+        world.push(&["dry/shop/cm.yaml"]);
+        world.pass(SOON).await;
+        assert_eq!(world.value(), "two", "{path}");
+    }
+}
+
+/// INV-16: an older Application that is changed to claim a directory does not take it from the one that writes it, also
+/// where it says so in its status, and also after a restart, which knows nothing but what is stored.
+#[tokio::test(start_paused = true)]
+async fn inv_16_older_application_takes_no_directory_in_use() {
+    let world = world().await;
+    projects(&world, &[URL, THEIRS]).await;
+    dry(&world, &[("shop", "one")]);
+    their_dry(&world, "stolen");
+    create_in(&world, "blue", "thief", &thief("apps/thief"));
+    world.pass(SOON).await;
+    assert_eq!(current(&world, "thief")["phase"], "Hydrated", "{}", message(&world, "thief"));
+    create_in(&world, "red", "shop", &hydrator("shop"));
+    world.pass(SOON).await;
+    assert_eq!(current(&world, "shop")["phase"], "Hydrated", "{}", message(&world, "shop"));
+    let forged = json!({"phase": "Hydrated", "startedAt": "2025-01-01T00:00:00Z",
+        "finishedAt": "2025-01-01T00:00:01Z", "message": "", "drySHA": "0", "hydratedSHA": "0",
+        "sourceHydrator": thief("apps/shop")});
+    world.change_object(
+        &format!("{APPLICATIONS}/thief"),
+        &json!({"spec": {"sourceHydrator": thief("apps/shop")}, "status": {"sourceHydrator": {
+            "currentOperation": forged, "lastSuccessfulOperation": forged}}}),
+    );
+    world.pass(Duration::from_mins(5)).await;
+    assert_eq!(current(&world, "thief")["phase"], "Failed", "{}", current(&world, "thief"));
+    assert_eq!(current(&world, "shop")["phase"], "Hydrated", "{}", message(&world, "shop"));
+    assert!(file(&world, "apps/shop/manifest.yaml").contains("one"));
+    dry(&world, &[("shop", "two")]);
+    world.push(&["dry/shop/cm.yaml"]);
+    world.pass(SOON).await;
+    assert_eq!(world.value(), "two");
+}
+
+/// INV-16, CTL-109: a branch that is rendered from is never written, neither one's own nor that of another project.
+#[tokio::test(start_paused = true)]
+async fn inv_16_branches_of_dry_sources_are_not_written() {
+    let world = world().await;
+    projects(&world, &[URL, THEIRS]).await;
+    let sha = dry(&world, &[("shop", "one")]);
+    their_dry(&world, "stolen");
+    let mut own = hydrator("shop");
+    own["syncSource"]["targetBranch"] = json!("main");
+    create_in(&world, "red", "own", &own);
+    create_in(&world, "red", "shop", &hydrator("shop"));
+    world.pass(SOON).await;
+    let mut foreign = thief("dry/shop");
+    foreign["syncSource"]["targetBranch"] = json!("main");
+    create_in(&world, "blue", "thief", &foreign);
+    world.pass(SOON).await;
+    for name in ["own", "thief"] {
+        assert_eq!(current(&world, name)["phase"], "Failed", "{name}");
+        assert!(!message(&world, name).contains("argocd/shop"), "{}", message(&world, name));
+    }
+    assert_eq!(world.servers.get_ref(URL, "refs/heads/main"), Some(sha));
+    assert_eq!(world.value(), "one");
+}
+
+/// INV-16: a branch that an Application of another project syncs as a plain source is not written, by whatever name that
+/// source has for it.
+#[tokio::test(start_paused = true)]
+async fn inv_16_branches_of_plain_sources_are_not_written() {
+    for revision in ["main", "refs/heads/main", "HEAD", ""] {
+        let world = world().await;
+        projects(&world, &[URL, THEIRS]).await;
+        let sha = world.commit("one");
+        their_dry(&world, "stolen");
+        world.create_with(&json!({"spec": {"project": "red", "source": {"targetRevision": revision}}}));
+        world.pass(SOON).await;
+        assert_eq!(world.value(), "one", "{revision}");
+        let mut foreign = thief("shop");
+        foreign["syncSource"]["targetBranch"] = json!("main");
+        create_in(&world, "blue", "thief", &foreign);
+        world.pass(SOON).await;
+        assert_eq!(current(&world, "thief")["phase"], "Failed", "{revision}: {}", current(&world, "thief"));
+        assert_eq!(world.servers.get_ref(URL, "refs/heads/main"), Some(sha), "{revision}");
+        world.pass(Duration::from_mins(5)).await;
+        assert_eq!(world.value(), "one", "{revision}");
     }
 }
