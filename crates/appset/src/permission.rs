@@ -419,4 +419,66 @@ mod tests {
         let everywhere = Api::restricted("p, kim, applicationsets, *, */*, allow");
         assert_eq!(everywhere.ask(Verb::Create, Some(&unscoped), None), Ok(()));
     }
+
+    fn naming(project: &str, generator: Value) -> ApplicationSet {
+        let mut set = set(project, "red");
+        set.spec.generators = vec![generator.as_object().unwrap().clone()];
+        set
+    }
+
+    #[test]
+    fn sec_sets_naming_secrets_of_the_installation_are_refused() {
+        let api = Api::new("p, kim, applicationsets, *, red/*, allow");
+        let own = json!({"secretName": "argocd-secret", "key": "server.secretkey"});
+        let github = json!({"github": {"organization": "o", "api": "https://evil", "tokenRef": own}});
+        let cases = [
+            json!({"scmProvider": github}),
+            json!({"pullRequest": {"github": {"owner": "o", "repo": "r", "tokenRef": own}}}),
+            json!({"scmProvider": {"bitbucketServer": {"project": "p", "api": "https://evil",
+                "basicAuth": {"username": "u", "passwordRef": own}}}}),
+            json!({"scmProvider": {"azureDevOps": {"organization": "o", "teamProject": "p", "accessTokenRef": own}}}),
+            json!({"scmProvider": {"github": {"organization": "o", "appSecretName": "argocd-secret"}}}),
+            json!({"plugin": {"configMapRef": {"name": "argocd-cm"}}}),
+            json!({"clusterDecisionResource": {"configMapRef": "argocd-rbac-cm", "name": "n"}}),
+            json!({"scmProvider": {"gitlab": {"group": "g", "caRef": {"configMapName": "argocd-cm", "key": "k"}}}}),
+            json!({"matrix": {"generators": [{"list": {}}, {"scmProvider": github}]}}),
+            json!({"merge": {"mergeKeys": ["a"], "generators": [{"list": {}},
+                {"matrix": {"generators": [{"list": {}}, {"scmProvider": github}]}}]}}),
+        ];
+        for generator in cases {
+            for project in ["", "red"] {
+                let set = naming(project, generator.clone());
+                let refusal = api.validate(&set).unwrap_err();
+                assert!(refusal.starts_with("InvalidArgument: "), "{generator}: {refusal}");
+                for verb in [Verb::Create, Verb::Update] {
+                    assert_eq!(api.ask(verb, Some(&set), None), Err(Code::InvalidArgument), "{generator}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sec_projects_of_generator_templates_need_rights() {
+        let template = |project: &str| {
+            naming(
+                "",
+                json!({"list": {"elements": [{}], "template": {"metadata": {},
+                    "spec": {"project": project, "destination": {}}}}}),
+            )
+        };
+        let red = Api::new("p, kim, applicationsets, *, red/*, allow");
+        for (project, expected) in [
+            ("", Ok(())),
+            ("red", Ok(())),
+            ("blue", Err(Code::PermissionDenied)),
+            ("{{ project }}", Err(Code::Unknown)),
+            ("none", Err(Code::PermissionDenied)),
+        ] {
+            assert_eq!(red.ask(Verb::Create, Some(&template(project)), None), expected, "{project}");
+            assert_eq!(red.ask(Verb::Update, Some(&template(project)), None), expected, "{project}");
+        }
+        let both = Api::new("p, kim, applicationsets, *, */*, allow");
+        assert_eq!(both.ask(Verb::Create, Some(&template("blue")), None), Ok(()));
+        assert_eq!(both.ask(Verb::Create, Some(&template("none")), None), Err(Code::InvalidArgument));
+    }
 }

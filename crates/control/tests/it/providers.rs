@@ -199,3 +199,79 @@ async fn inv_8_a_second_page_that_fails_changes_no_application() {
     until(&sim, "what is gone goes", |sim| names(sim) == ["a", "c"]).await;
     controller.abandon();
 }
+
+/// A Secret of the control plane's namespace with a token, and perhaps a project.
+fn token(name: &str, kind: &str, project: &str) -> Value {
+    let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": {}},
+        "stringData": {"token": format!("token-of-{name}"), "name": name, "server": "https://x.example",
+            "url": "https://git.example", "type": "git"}});
+    if !kind.is_empty() {
+        secret["metadata"]["labels"]["argocd.argoproj.io/secret-type"] = json!(kind);
+    }
+    if !project.is_empty() {
+        secret["stringData"]["project"] = json!(project);
+    }
+    secret
+}
+
+/// SEC, ASET-59, ASET-275: which token reaches the address that a set names.
+#[tokio::test(flavor = "multi_thread")]
+async fn sec_tokens_reach_only_their_owners_addresses() {
+    let (github, sim) = (Github::start(), control_plane());
+    let project = |name: &str| {
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": name,
+            "namespace": "argocd"}, "spec": {"sourceRepos": ["*"],
+            "destinations": [{"server": "*", "namespace": "*"}]}})
+    };
+    for name in ["red", "blue"] {
+        ask(&sim, Method::POST, "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", &project(name));
+    }
+    let own = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "argocd-secret",
+        "labels": {"app.kubernetes.io/part-of": "argocd", "argocd.argoproj.io/secret-type": "scm-creds"}},
+        "stringData": {"token": "signing-key", "server.secretkey": "signing-key"}});
+    let mut secrets = vec![own];
+    for (name, kind, project) in [
+        ("plain", "", ""),
+        ("cluster", "cluster", ""),
+        ("repository", "repository", "red"),
+        ("template", "repo-creds", ""),
+        ("shared", "scm-creds", ""),
+        ("of-red", "scm-creds", "red"),
+        ("of-blue", "scm-creds", "blue"),
+    ] {
+        secrets.push(token(name, kind, project));
+    }
+    for secret in &secrets {
+        ask(&sim, Method::POST, "/api/v1/namespaces/argocd/secrets", secret);
+    }
+    let mut options = options(connection(&sim), &MemoryRepositories::default());
+    options.surroundings.clock = Clock::real();
+    let controller = Controller::start(options).await.unwrap();
+    let names = ["argocd-secret", "plain", "cluster", "repository", "template", "shared", "of-red", "of-blue"];
+    for project in ["", "red"] {
+        for name in names {
+            github.logins.lock().clear();
+            let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+                "metadata": {"name": "all", "namespace": "argocd"}, "spec": {"goTemplate": true,
+                    "project": project, "generators": [{"scmProvider": {"cloneProtocol": "https",
+                        "github": {"organization": "shop", "api": github.address,
+                            "tokenRef": {"secretName": name, "key": "token"}}}}],
+                    "template": {"metadata": {"name": "{{ .repository }}"}, "spec": {"project": "red",
+                        "source": {"repoURL": "{{ .url }}", "path": ".", "targetRevision": "{{ .branch }}"},
+                        "destination": {"server": HOME, "namespace": "default"}}}}});
+            ask(&sim, Method::POST, SETS, &set);
+            until(&sim, name, |sim| !error(sim).0.is_empty()).await;
+            let (status, message) = error(&sim);
+            let is_own = (project, name) == ("red", "of-red");
+            assert_eq!(status == "False", is_own, "{project:?} {name}: {message}");
+            let logins: Vec<String> = github.logins.lock().values().cloned().collect();
+            assert_eq!(logins.iter().all(String::is_empty), !is_own, "{project:?} {name}: {logins:?}");
+            ask(&sim, Method::DELETE, SET, &Value::Null);
+            until(&sim, "the set is gone", |sim| {
+                ask(sim, Method::GET, SET, &Value::Null).pointer("/metadata/uid").is_none()
+            })
+            .await;
+        }
+    }
+    controller.abandon();
+}
