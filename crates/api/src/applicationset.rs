@@ -287,6 +287,14 @@ impl ApplicationSet {
             .unwrap_or("")
     }
 
+    /// Projects that templates of generators put in place of the template's, unrendered (ASET-26).
+    pub fn generator_projects(&self) -> impl Iterator<Item = &str> {
+        let blocks = self.spec.generators.iter().flat_map(Map::values);
+        let projects =
+            blocks.filter_map(|block| block.pointer("/template/spec/project").and_then(Value::as_str));
+        projects.filter(|project| !project.is_empty())
+    }
+
     /// The project that stands for the set in permissions: its own, else the template's, else `default`
     /// (ASET-279).
     pub fn rbac_project(&self) -> &str {

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use tiphys_api::AppProject;
 use tiphys_api::cluster::Clusters;
 
+use crate::generator::Kind;
 use crate::params::Params;
 
 /// Why there is no answer.
@@ -124,8 +125,12 @@ pub struct ProviderQuestion {
     pub block: Map<String, Value>,
     /// The whole generator: filters, protocol and the like.
     pub generator: Map<String, Value>,
+    /// The kind of generator.
+    pub kind: Kind,
     /// Namespace of the set: its Secrets and `ConfigMaps` are meant.
     pub namespace: String,
+    /// Namespace Tiphys runs in, which has the Secrets of GitHub Apps.
+    pub control_plane: String,
     /// How secrets may be used.
     pub access: Access,
 }
@@ -139,13 +144,13 @@ pub struct DecisionQuestion {
     pub name: Option<String>,
     /// Selector of the resource.
     pub label_selector: Option<Value>,
+    /// How the `ConfigMap` may be used.
+    pub access: Access,
 }
 
-/// How what a generator refers to may be used (ASET-59, ASET-275).
+/// Which of the objects that a generator names may be used (ASET-59, ASET-275); [`crate::references`] decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Access {
-    /// Whether tokens have to be labelled as such.
-    pub strict_token_refs: bool,
     /// Project of the set; empty for none.
     pub project: String,
     /// Whether what belongs to no project must not be used.

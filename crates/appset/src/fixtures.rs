@@ -15,10 +15,11 @@ use tiphys_tree::MemoryTree;
 
 use crate::facts::{
     Access, Answer, DecisionQuestion, Decisions, Facts, GitContent, GitFile, GitQuestion, NoAnswer,
-    PluginQuestion, ProviderQuestion,
+    PluginQuestion, ProviderQuestion, TextMap,
 };
 use crate::generate::{Generated, Request, Stop, find_directories, find_files, generate, parameters};
 use crate::params::Params;
+use crate::references::{Found, Namespaces, Purpose, Reference};
 
 /// The time of all tests.
 pub(crate) const NOW: &str = "2026-05-04T07:30:00Z";
@@ -120,10 +121,21 @@ impl World {
         Ok(sets.iter().map(|set| params_of(set.clone())).collect())
     }
 
-    /// What belongs to another project may not be used.
-    fn owned(&self, access: &Access, what: &str, name: &str) -> Answer<()> {
-        let owner = self.owners.get(name).copied().unwrap_or_default();
-        access.refusal(what, name, owner).map_or(Ok(()), |refusal| Err(NoAnswer::Failed(refusal)))
+    /// Objects have the right labels and keys here; their projects decide.
+    fn usable(&self, access: &Access, references: &[Reference]) -> Answer<()> {
+        let labels = TextMap::from([("argocd.argoproj.io/secret-type".to_owned(), "scm-creds".to_owned())]);
+        for reference in references {
+            let owner = self.owners.get(reference.name.as_str()).copied().unwrap_or_default();
+            let data = TextMap::from([
+                ("project".to_owned(), owner.to_owned()),
+                ("baseUrl".to_owned(), "http://h".to_owned()),
+                (reference.key.clone(), "-----BEGIN CERTIFICATE-----".to_owned()),
+            ]);
+            if let Some(refusal) = access.refusal(reference, Found::Object { labels: &labels, data: &data }) {
+                return Err(NoAnswer::Failed(refusal));
+            }
+        }
+        Ok(())
     }
 
     fn registered(&self, question: &GitQuestion) -> Answer<()> {
@@ -206,15 +218,15 @@ impl Facts for World {
 
     fn plugin(&self, question: &PluginQuestion) -> Answer<Arc<[Params]>> {
         self.ask(format!("plugin {} {}", question.config_map, Value::Object(question.parameters.clone())))?;
-        self.owned(&question.access, "ConfigMap", &question.config_map)?;
+        let namespaces = Namespaces { set: "argocd", control_plane: "argocd" };
+        let config = Reference::new(Purpose::PluginConfig, &namespaces, &question.config_map, "");
+        self.usable(&question.access, &[config])?;
         self.given(&question.config_map)
     }
 
     fn repositories(&self, question: &ProviderQuestion) -> Answer<Arc<[Params]>> {
         self.ask(format!("repositories of {} {}", question.provider, Value::Object(question.block.clone())))?;
-        if let Some(name) = question.block.get("appSecretName").and_then(Value::as_str) {
-            self.owned(&question.access, "Secret", name)?;
-        }
+        self.usable(&question.access, &question.references())?;
         self.given(question.provider)
     }
 

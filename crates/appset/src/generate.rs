@@ -23,9 +23,10 @@ use tiphys_api::{Application, ApplicationSet};
 use tiphys_go::memory::{Exceeded, Memory};
 use tiphys_go::template::Environment;
 
-use crate::facts::{Facts, NoAnswer};
+use crate::facts::{Access, Facts, NoAnswer};
 use crate::generator::{self, Generator, Kind, Level};
 use crate::params::{self, Params, ParamsError};
+use crate::references::{self, Reference};
 use crate::scope::{Scope, ScopeError, namespace_of};
 use crate::selector::{PostSelector, SelectorError};
 use crate::template::{Language, RenderError, Templates};
@@ -33,9 +34,10 @@ use crate::template::{Language, RenderError, Templates};
 pub use decision::{DecisionConfig, DecisionError, decisions_of};
 pub use git::{GitError, find_directories, find_files};
 pub use plugin::{
-    PLUGIN_PATH, PLUGIN_USER_AGENT, PluginConfig, PluginError, SecretMarks, TokenReference, plugin_body,
-    plugin_parameters, plugin_url, token_refusal,
+    PLUGIN_PATH, PLUGIN_USER_AGENT, PluginConfig, PluginError, TokenReference, plugin_body,
+    plugin_parameters, plugin_url,
 };
+pub(crate) use provider::providers_of;
 pub use provider::{PullRequest, Repository};
 
 /// Sets of parameters that one generator may come to.
@@ -215,6 +217,13 @@ pub fn requeue_after(request: &Request<'_>) -> Option<Duration> {
     generator::requeue_after(request.set, request.settings)
 }
 
+/// Refuses references that are refused whatever the objects are, before anybody is asked.
+fn unread_refusal(access: &Access, references: &[Reference]) -> Result<(), GenerateError> {
+    let refusal =
+        references.iter().find_map(|reference| access.refusal(reference, references::Found::Unread));
+    refusal.map_or(Ok(()), |refusal| Err(GenerateError::Failed(refusal)))
+}
+
 /// What was found so far.
 #[derive(Default)]
 struct Found {
@@ -282,6 +291,14 @@ impl<'a> Run<'a> {
             memory: Memory::new(MEMORY_MAX),
             sets_left: SETS_MADE_MAX,
         })
+    }
+
+    /// Secrets and `ConfigMaps` that a generator names.
+    fn references(&self, kind: Kind, block: &Map<String, Value>) -> Vec<Reference> {
+        let control_plane = self.request.control_plane_namespace;
+        let namespaces =
+            references::Namespaces { set: namespace_of(self.request.set, control_plane), control_plane };
+        references::references_of(kind, block, &namespaces)
     }
 
     /// Generators that are not known: a warning, or where the settings say so an error (ASET-12).

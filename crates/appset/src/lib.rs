@@ -14,7 +14,7 @@
 //!   that failed fails it, and neither is ever an empty list (INV-8).
 //! - [`generate`], with [`generator`], [`template`], [`selector`], [`params`]: sets of parameters, and Applications of
 //!   them. [`pathspec`] and [`slug`] are the small languages that belong to it.
-//! - [`scope`], [`validate`]: what a project allows a set to read and to make.
+//! - [`scope`], [`references`], [`validate`]: what a set may read and make.
 //! - [`reconcile`], with [`compare`] and [`status`]: what one pass writes, and what it says of itself.
 //! - [`rollout`] and [`deletion`]: state machines over what is stored, which any controller can go on with.
 //! - [`webhook`], [`permission`], [`preview`], [`stale`]: whom a push concerns, what the API answers, and what it warns of.
@@ -38,6 +38,7 @@ pub mod pathspec;
 pub mod permission;
 pub mod preview;
 pub mod reconcile;
+pub mod references;
 pub mod rollout;
 pub mod scope;
 pub mod selector;

@@ -7,6 +7,7 @@ use tiphys_policy::rbac::{Caller, Request, application_set_object};
 
 use crate::deletion::Order;
 use crate::generator;
+use crate::references;
 use crate::scope::{namespace_of, namespace_refusal};
 
 /// Resource of sets in policies.
@@ -99,19 +100,29 @@ pub struct ApiFacts<'a> {
     pub control_plane_namespace: &'a str,
 }
 
-/// Whether a set may be stored, whoever asks (ASET-253, ASET-280, ASET-300).
+/// Whether a set may be stored, whoever asks (ASET-59, ASET-253, ASET-280, ASET-300).
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn validate(set: &ApplicationSet, facts: &ApiFacts<'_>) -> Result<(), Refusal> {
     check_form(set)?;
     check_namespace(set, facts)?;
+    check_references(set, facts)?;
     check_projects(set, facts)
+}
+
+/// Refuses Secrets, `ConfigMaps` and addresses that no generator of this set will ever use.
+fn check_references(set: &ApplicationSet, facts: &ApiFacts<'_>) -> Result<(), Refusal> {
+    let settings = facts.settings.application_sets();
+    references::check_set(set, settings, facts.control_plane_namespace)
+        .map_err(|why| Refusal::new(Code::InvalidArgument, why))
 }
 
 fn check_form(set: &ApplicationSet) -> Result<(), Refusal> {
     let invalid = |why: &str| Refusal::new(Code::Unknown, format!("error validating ApplicationSets: {why}"));
-    if set.spec.project.is_empty() && set.template_project().contains("{{") {
+    let is_templated = |project: &str| project.contains("{{");
+    let mut projects = std::iter::once(set.template_project()).chain(set.generator_projects());
+    if set.spec.project.is_empty() && projects.any(is_templated) {
         return Err(invalid(
             "the Argo CD API does not currently support creating ApplicationSets with templated `project` fields",
         ));
@@ -139,7 +150,8 @@ fn check_projects(set: &ApplicationSet, facts: &ApiFacts<'_>) -> Result<(), Refu
         |name: &str| invalid(format!("ApplicationSet references project {name} which does not exist"));
     let (own, of_template) = (set.spec.project.as_str(), set.template_project());
     if own.is_empty() {
-        return (facts.project)(of_template).map(drop).ok_or_else(|| missing(of_template));
+        let mut named = std::iter::once(of_template).chain(set.generator_projects());
+        return named.try_for_each(|name| (facts.project)(name).map(drop).ok_or_else(|| missing(name)));
     }
     let project = (facts.project)(own).ok_or_else(|| missing(own))?;
     let namespace = namespace_of(set, facts.control_plane_namespace);
@@ -175,6 +187,7 @@ pub fn permit(
             check_form(set)?;
             check_namespace(set, facts)?;
             may(caller, Verb::Create, set, facts)?;
+            may_name_projects(caller, set, facts)?;
             let changed = existing.filter(|stored| differs(stored, set));
             let unscoped_verb = if existing.is_some() { Verb::Update } else { Verb::Create };
             if set.spec.project.is_empty()
@@ -182,6 +195,7 @@ pub fn permit(
             {
                 return Err(Refusal::new(Code::PermissionDenied, message));
             }
+            check_references(set, facts)?;
             check_projects(set, facts)?;
             match changed {
                 None => Ok(()),
@@ -208,6 +222,20 @@ fn may_replace(
         may(caller, Verb::Update, stored, facts)?;
     }
     Ok(())
+}
+
+/// The template of a generator may name another project than that of the set (ASET-26): the right to make such sets
+/// there is needed, too. In a set with `spec.project` nothing is made in another project (ASET-277).
+fn may_name_projects(caller: &Caller<'_>, set: &ApplicationSet, facts: &ApiFacts<'_>) -> Result<(), Refusal> {
+    if !set.spec.project.is_empty() {
+        return Ok(());
+    }
+    let mut others = set.generator_projects().filter(|project| *project != set.rbac_project());
+    others.try_for_each(|project| {
+        let mut there = set.clone();
+        there.spec.project = project.to_owned();
+        may(caller, Verb::Create, &there, facts)
+    })
 }
 
 fn may(caller: &Caller<'_>, verb: Verb, set: &ApplicationSet, facts: &ApiFacts<'_>) -> Result<(), Refusal> {

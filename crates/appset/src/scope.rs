@@ -102,14 +102,7 @@ impl Scope {
 
     /// How Secrets and `ConfigMaps` may be used (ASET-275).
     pub(crate) fn access(&self, settings: &ApplicationSets) -> Access {
-        match self.project() {
-            None => Access { strict_token_refs: settings.strict_token_refs, ..Access::default() },
-            Some(project) => Access {
-                strict_token_refs: true,
-                project: project.name().to_owned(),
-                registered_only: settings.global_resources == GlobalResources::None,
-            },
-        }
+        Access::of_project(self.project().map_or("", AppProject::name), settings)
     }
 }
 
@@ -124,15 +117,4 @@ pub(crate) fn namespace_of<'a>(set: &'a ApplicationSet, control_plane_namespace:
 /// The text for a namespace that may not use a project.
 pub(crate) fn namespace_refusal(namespace: &str, project: &str) -> String {
     format!("namespace {namespace} is not permitted to use project {project}")
-}
-
-impl Access {
-    /// Why a Secret or `ConfigMap` with this `project` may not be used; `None` when it may (ASET-275).
-    pub fn refusal(&self, what: &str, name: &str, project: &str) -> Option<String> {
-        if self.project.is_empty() {
-            return None;
-        }
-        let fits = project == self.project || (project.is_empty() && !self.registered_only);
-        (!fits).then(|| format!("{what} {name} does not belong to project '{}'", self.project))
-    }
 }

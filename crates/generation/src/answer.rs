@@ -9,11 +9,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tiphys_api::names;
 use tiphys_appset::facts::{DecisionQuestion, GitQuestion, PluginQuestion, ProviderQuestion};
 use tiphys_appset::generate::{
-    DecisionConfig, PluginConfig, SecretMarks, TokenReference, decisions_of, plugin_body, plugin_parameters,
-    plugin_url, token_refusal,
+    DecisionConfig, PluginConfig, decisions_of, plugin_body, plugin_parameters, plugin_url,
 };
 use tiphys_cluster::{ObjectEvent, ObjectQuery, Target, error_chain, watch_objects};
 use tiphys_installation::objects;
@@ -24,7 +22,7 @@ use tokio::sync::mpsc;
 
 use crate::ledger::{Given, Ledger, Question};
 use crate::services::{PluginCall, ProviderAsk, Referenced, References};
-use crate::{Answerer, Inputs};
+use crate::{Answerer, Inputs, references};
 
 /// Questions of one set that are answered at the same time.
 const AT_ONCE: usize = 8;
@@ -126,31 +124,14 @@ async fn verify(
 
 /// What a plugin says (ASET-68..70).
 async fn plugin(by: &Answerer, question: &PluginQuestion) -> Result<Given, String> {
-    let namespace = &by.namespace;
-    let name = &question.config_map;
-    let config_map = by.objects.config_map(namespace, name).await?;
-    let config_map = config_map.ok_or_else(|| format!("ConfigMap {name:?} not found"))?;
-    let project = config_map.data.get("project").map_or("", String::as_str);
-    if let Some(refusal) = question.access.refusal("ConfigMap", name, project) {
-        return Err(refusal);
-    }
+    let (namespace, name, access) = (&by.namespace, &question.config_map, &question.access);
+    let objects = &*by.objects;
+    let config_map = references::plugin(objects, access, (namespace, name)).await?;
     let config = PluginConfig::read(&config_map.data).map_err(|error| error.to_string())?;
-    let (secret, key) = match &config.token {
-        TokenReference::Own { key } => (names::SECRET, key),
-        TokenReference::Of { secret, key } => (secret.as_str(), key),
-    };
-    let found = by.objects.secret(namespace, secret).await?.unwrap_or_default();
-    let marks = SecretMarks {
-        project: found.data.get("project").map_or("", String::as_str),
-        is_scm_credential: found.labels.get(names::SECRET_TYPE_LABEL).is_some_and(|kind| kind == "scm-creds"),
-    };
-    if let Some(refusal) = token_refusal(&question.access, &config.token, &marks) {
-        return Err(refusal);
-    }
-    let token = found.data.get(key).ok_or_else(|| format!("key {key:?} not found in Secret {secret:?}"))?;
+    let token = references::plugin_token(objects, access, (namespace, &config_map, &config.token)).await?;
     let call = PluginCall {
         url: plugin_url(&config.base_url),
-        token: token.trim().into(),
+        token: token.into(),
         body: plugin_body(question),
         timeout: config.timeout,
     };
@@ -166,7 +147,6 @@ fn provider(by: &Answerer, inputs: &Inputs, question: &ProviderQuestion) -> Prov
         set: inputs.set.metadata.name.clone(),
         settings: Arc::new(inputs.settings().clone()),
         objects: Arc::clone(&by.objects),
-        control_plane: by.namespace.clone(),
         environment: Arc::clone(&by.environment),
         is_go: inputs.set.spec.go_template,
         observer: by.observer.clone(),
@@ -176,9 +156,8 @@ fn provider(by: &Answerer, inputs: &Inputs, question: &ProviderQuestion) -> Prov
 /// What resources of the control plane's namespace decide about clusters (ASET-42, ASET-43).
 async fn decisions(by: &Answerer, question: &DecisionQuestion) -> Result<Given, String> {
     let namespace = &by.namespace;
-    let name = &question.config_map;
-    let config_map = by.objects.config_map(namespace, name).await?;
-    let config_map = config_map.ok_or_else(|| format!("ConfigMap {name:?} not found"))?;
+    let named = (namespace.as_str(), question.config_map.as_str());
+    let config_map = references::decision(&*by.objects, &question.access, named).await?;
     let config = DecisionConfig::read(&config_map.data).map_err(|error| error.to_string())?;
     let mut query = decision_query(by, &config).await?;
     query.namespace = namespace.as_str().into();

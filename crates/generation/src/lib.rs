@@ -14,6 +14,7 @@ mod inputs;
 mod ledger;
 mod listings;
 mod providers;
+mod references;
 pub mod services;
 
 use std::collections::BTreeMap;

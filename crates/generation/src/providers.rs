@@ -8,14 +8,16 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tiphys_api::settings::ApplicationSets;
 use tiphys_appset::params::Params;
+use tiphys_appset::references::{Namespaces, Purpose, Reference};
 use tiphys_cloud::Environment;
 use tiphys_scm::{
-    Credentials, FilterMode, GithubApp, Limits, Needs, PullRequestGenerator, Request, Scm, ScmError,
-    ScmGenerator, ScmOptions, SecretKey, SecretObject, SetName, secret_value,
+    ConfigMapKey, Credentials, FilterMode, GithubApp, Limits, Needs, PullRequestGenerator, Request, Scm,
+    ScmError, ScmGenerator, ScmOptions, SecretKey, SetName, secret_value,
 };
 use tokio::io::AsyncReadExt as _;
 
-use crate::services::{ProviderAsk, Providers};
+use crate::references;
+use crate::services::{ProviderAsk, Providers, Referenced};
 
 /// Bytes of a file with certificates.
 const CA_BYTES_MAX: u64 = 1 << 20;
@@ -146,48 +148,57 @@ fn set_name(ask: &ProviderAsk) -> SetName {
 /// Reads what a generator refers to: Secrets and `ConfigMap`s of the set's namespace, and the Secret of a GitHub App,
 /// which is one of the installation's (ASET-59, ASET-275).
 async fn credentials(ask: &ProviderAsk, needs: &Needs) -> Result<Credentials, String> {
-    let mut credentials = Credentials::default();
+    let access = &ask.question.access;
+    let mut credentials =
+        Credentials { without_own_identity: !access.may_use_own_identity(), ..Credentials::default() };
     if let Some(reference) = &needs.token {
         credentials.token = Some(value_of(ask, reference).await?);
     }
     if let Some(reference) = &needs.password {
         credentials.password = Some(value_of(ask, reference).await?);
     }
-    if let Some(reference) = &needs.ca {
-        let (namespace, name, key) = (&ask.question.namespace, &reference.name, &reference.key);
-        let found = ask.objects.config_map(namespace, name).await?;
-        let found = found.ok_or_else(|| format!("error fetching ConfigMap {namespace}/{name}: not found"))?;
-        let ca = found.data.get(key);
-        let missing = || format!("key {key:?} in ConfigMap {namespace}/{name} not found");
-        credentials.ca = Some(ca.cloned().ok_or_else(missing)?);
+    if let Some(ConfigMapKey { name, key }) = &needs.ca {
+        let (_, found) = read(ask, Purpose::Certificates, name, key).await?;
+        credentials.ca = found.data.get(key).cloned();
     }
     if let Some(name) = &needs.github_app {
-        let namespace = &ask.control_plane;
-        let found = ask.objects.secret(namespace, name).await?;
-        let found = found.ok_or_else(|| format!("error fetching secret {namespace}/{name}: not found"))?;
-        let project = found.data.get("project").map_or("", String::as_str);
-        if let Some(refusal) = ask.question.access.refusal("Secret", name, project) {
-            return Err(refusal);
-        }
+        let (_, found) = read(ask, Purpose::GithubApp, name, "").await?;
         credentials.github_app = Some(GithubApp::of_secret(name, &found.data).map_err(shown)?);
     }
     Ok(credentials)
+}
+
+/// Reads an object that may be used where the provider is.
+async fn read(
+    ask: &ProviderAsk,
+    purpose: Purpose,
+    name: &str,
+    key: &str,
+) -> Result<(Reference, Referenced), String> {
+    let question = &ask.question;
+    let namespaces = Namespaces { set: &question.namespace, control_plane: &question.control_plane };
+    let reference = Reference::new(purpose, &namespaces, name, key);
+    let found = references::read(&*ask.objects, &question.access, &reference).await?;
+    match question.address_refusal(&reference, &found.data, &ask.settings.allowed_scm_providers) {
+        None => Ok((reference, found)),
+        Some(refusal) => Err(refusal),
+    }
 }
 
 async fn value_of(
     ask: &ProviderAsk,
     reference: &SecretKey,
 ) -> Result<tiphys_api::secret::Secret<String>, String> {
-    let namespace = &ask.question.namespace;
-    let found = ask.objects.secret(namespace, &reference.secret_name).await?;
-    let found = found.as_ref().map(|found| SecretObject { labels: &found.labels, data: &found.data });
-    secret_value(reference, namespace, found, ask.question.access.strict_token_refs).map_err(shown)
+    let SecretKey { secret_name, key } = reference;
+    let (named, found) = read(ask, Purpose::ProviderToken, secret_name, key).await?;
+    secret_value(reference, &named.namespace, &found.data).map_err(shown)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
     use tiphys_appset::facts::{Access, ProviderQuestion};
+    use tiphys_appset::generator::Kind;
 
     use super::*;
     use crate::services::{Referenced, References};
@@ -236,13 +247,14 @@ mod tests {
                 provider: "github",
                 block,
                 generator,
+                kind: Kind::ScmProvider,
                 namespace: "team".to_owned(),
+                control_plane: "argocd".to_owned(),
                 access,
             },
             set: "all".to_owned(),
             settings: Arc::default(),
             objects: Arc::new(objects.clone()),
-            control_plane: "argocd".to_owned(),
             environment: Arc::default(),
             is_go: true,
             observer: None,
@@ -256,54 +268,85 @@ mod tests {
         ScmProviders::default().repositories(ask(block, access, objects)).await.unwrap_err()
     }
 
+    const MARKED: [(&str, &str); 1] = [("argocd.argoproj.io/secret-type", "scm-creds")];
+
+    fn of_project(project: &str, registered_only: bool) -> Access {
+        Access { project: project.to_owned(), registered_only }
+    }
+
+    /// Settings that list [`NOBODY`] as an address for shared credentials.
+    fn listed(mut ask: ProviderAsk) -> ProviderAsk {
+        let allowed_scm_providers = vec![NOBODY.to_owned()];
+        ask.settings = Arc::new(ApplicationSets { allowed_scm_providers, ..<_>::default() });
+        ask
+    }
+
     #[tokio::test]
     async fn aset_59_tokens_are_those_of_the_sets_namespace() {
         let block = json!({"organization": "o", "api": NOBODY, "tokenRef": {"secretName": "s", "key": "k"}});
+        let ask_with = |objects: &Objects| listed(ask(&block, Access::default(), objects));
+        let refused = async |objects: &Objects| {
+            ScmProviders::default().repositories(ask_with(objects)).await.unwrap_err()
+        };
         let mut objects = Objects::default();
-        objects.0.insert(("argocd", "s"), referenced(&[], &[("k", "hunter2")]));
-        let text = refused(&block, Access::default(), &objects).await;
-        assert_eq!(text, "error fetching secret team/s: not found");
-        objects.0.insert(("team", "s"), referenced(&[], &[("other", "hunter2")]));
-        let text = refused(&block, Access::default(), &objects).await;
-        assert_eq!(text, "key \"k\" in secret team/s not found");
+        objects.0.insert(("argocd", "s"), referenced(&MARKED, &[("k", "hunter2")]));
+        let missing = refused(&objects).await;
+        assert!(missing.starts_with("secret team/s is not a valid SCM creds secret"), "{missing}");
         objects.0.insert(("team", "s"), referenced(&[], &[("k", "hunter2")]));
-        let strict = Access { strict_token_refs: true, ..Access::default() };
-        let text = refused(&block, strict.clone(), &objects).await;
-        assert!(text.contains("team/s is not a valid SCM creds secret"), "{text}");
-        let text = refused(&block, Access::default(), &objects).await;
+        assert_eq!(refused(&objects).await, missing, "SEC-26: missing and not usable look alike");
+        objects.0.insert(("team", "s"), referenced(&MARKED, &[("other", "hunter2")]));
+        assert_eq!(refused(&objects).await, "key \"k\" in secret team/s not found");
+        objects.0.insert(("team", "s"), referenced(&MARKED, &[("k", "hunter2")]));
+        let text = refused(&objects).await;
         assert!(text.contains("cannot be reached") && !text.contains("hunter2"), "{text}");
-        let marked = [("argocd.argoproj.io/secret-type", "scm-creds")];
-        objects.0.insert(("team", "s"), referenced(&marked, &[("k", "hunter2")]));
-        assert!(refused(&block, strict, &objects).await.contains("cannot be reached"));
     }
 
     #[tokio::test]
     async fn aset_275_a_github_app_is_one_of_the_installation_and_of_the_project() {
         let block = json!({"organization": "o", "api": NOBODY, "appSecretName": "app"});
         let mut objects = Objects::default();
-        objects.0.insert(("team", "app"), referenced(&[], &[]));
-        let text = refused(&block, Access::default(), &objects).await;
-        assert_eq!(text, "error fetching secret argocd/app: not found");
+        objects.0.insert(("team", "app"), referenced(&MARKED, &[]));
+        let missing = refused(&block, Access::default(), &objects).await;
+        assert!(missing.starts_with("secret argocd/app is not a GitHub App"), "{missing}");
         let of = |project: &'static str| {
-            referenced(&[], &[("project", project), ("githubAppID", "1"), ("githubAppPrivateKey", "none")])
+            let labels = [("argocd.argoproj.io/secret-type", "repo-creds")];
+            referenced(
+                &labels,
+                &[("project", project), ("githubAppID", "1"), ("githubAppPrivateKey", "none")],
+            )
         };
-        let red =
-            |registered_only| Access { strict_token_refs: true, project: "red".to_owned(), registered_only };
         for (project, access, is_refused) in [
-            ("blue", red(false), true),
-            ("", red(true), true),
-            ("", red(false), false),
-            ("red", red(true), false),
-            ("blue", Access::default(), false),
+            ("blue", of_project("red", false), true),
+            ("", of_project("red", true), true),
+            ("", of_project("red", false), false),
+            ("red", of_project("red", true), false),
+            ("blue", Access::default(), true),
+            ("", Access::default(), false),
         ] {
             objects.0.insert(("argocd", "app"), of(project));
-            let text = refused(&block, access, &objects).await;
-            assert_eq!(
-                text == "Secret app does not belong to project 'red'",
-                is_refused,
-                "{project}: {text}"
-            );
+            let asked = listed(ask(&block, access, &objects));
+            let text = ScmProviders::default().repositories(asked).await.unwrap_err();
+            assert_eq!(text.contains("is not a GitHub App"), is_refused, "{project}: {text}");
         }
+    }
+
+    #[tokio::test]
+    async fn sec_shared_tokens_stay_with_listed_addresses() {
+        let block =
+            |api: &str| json!({"organization": "o", "api": api, "tokenRef": {"secretName": "s", "key": "k"}});
+        let mut objects = Objects::default();
+        let secret = |project| referenced(&MARKED, &[("k", "hunter2"), ("project", project)]);
+        for access in [Access::default(), of_project("red", false)] {
+            objects.0.insert(("team", "s"), secret(""));
+            let text = refused(&block(NOBODY), access.clone(), &objects).await;
+            assert!(text.contains("is sent to listed addresses only"), "{text}");
+            let listed = listed(ask(&block(NOBODY), access, &objects));
+            let text = ScmProviders::default().repositories(listed).await.unwrap_err();
+            assert!(text.contains("cannot be reached"), "{text}");
+        }
+        objects.0.insert(("team", "s"), secret("red"));
+        let text = refused(&block(NOBODY), of_project("red", false), &objects).await;
+        assert!(text.contains("cannot be reached"), "a project's own token goes where it says: {text}");
     }
 
     #[tokio::test]
@@ -318,7 +361,14 @@ mod tests {
         let gitlab = json!({"group": "g", "api": NOBODY, "caRef": {"configMapName": "ca", "key": "pem"}});
         let mut asked = ask(&gitlab, Access::default(), &Objects::default());
         asked.question.generator = json!({"gitlab": gitlab}).as_object().cloned().unwrap_or_default();
-        let text = ScmProviders::default().repositories(asked).await.unwrap_err();
-        assert_eq!(text, "error fetching ConfigMap team/ca: not found");
+        let missing = ScmProviders::default().repositories(asked.clone()).await.unwrap_err();
+        assert!(missing.starts_with("ConfigMap team/ca has no certificates"), "{missing}");
+        // SEC-26: other keys, and what is no certificate, tell nothing about the ConfigMap.
+        for data in [("other", "x"), ("pem", "no certificate")] {
+            let mut objects = Objects::default();
+            objects.0.insert(("team", "ca"), referenced(&[], &[data]));
+            asked.objects = Arc::new(objects);
+            assert_eq!(ScmProviders::default().repositories(asked.clone()).await.unwrap_err(), missing);
+        }
     }
 }

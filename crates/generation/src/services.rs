@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use reqwest::redirect;
 use tiphys_api::secret::Secret;
 use tiphys_api::settings::ApplicationSets;
 use tiphys_appset::facts::{ProviderQuestion, TextMap};
@@ -17,6 +18,8 @@ use crate::ScmProviders;
 
 /// Bytes of a plugin's answer.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// Redirects of one call.
+const REDIRECTS_MAX: usize = 5;
 /// Longest call that a plugin's settings can ask for.
 const TIMEOUT_MAX: Duration = Duration::from_mins(10);
 
@@ -66,8 +69,6 @@ pub struct ProviderAsk {
     pub settings: Arc<ApplicationSets>,
     /// Reads the Secrets and `ConfigMaps` that the question names.
     pub objects: Arc<dyn References>,
-    /// Namespace of the installation, whose GitHub Apps may be named.
-    pub control_plane: String,
     /// Our environment: a token for GitHub, and who we are at AWS.
     pub environment: Arc<BTreeMap<String, String>>,
     /// Whether templates of the set are in Go's language, which alone shows labels of pull requests (ASET-63).
@@ -124,7 +125,10 @@ impl HttpPlugins {
             return Ok(client);
         }
         tiphys_cloud::provide_crypto();
-        let built = reqwest::Client::builder().user_agent(PLUGIN_USER_AGENT).build();
+        let redirects = redirect::Policy::custom(|attempt| {
+            if is_followed(attempt.previous(), attempt.url()) { attempt.follow() } else { attempt.stop() }
+        });
+        let built = reqwest::Client::builder().user_agent(PLUGIN_USER_AGENT).redirect(redirects).build();
         let built = built.map_err(|error| shown(&error))?;
         Ok(self.client.get_or_init(|| built))
     }
@@ -150,6 +154,12 @@ impl HttpPlugins {
     }
 }
 
+/// Whether a redirect stays where the token is for: the same scheme, host and port, a few times.
+fn is_followed(previous: &[reqwest::Url], next: &reqwest::Url) -> bool {
+    let is_same = |from: &reqwest::Url| from.origin() == next.origin();
+    previous.len() <= REDIRECTS_MAX && previous.first().is_some_and(is_same)
+}
+
 impl Plugins for HttpPlugins {
     fn post(&self, call: PluginCall) -> BoxFuture<'_, Result<(u16, Bytes), String>> {
         Box::pin(self.call(call))
@@ -171,4 +181,21 @@ fn shown(error: &reqwest::Error) -> String {
         cause = source.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sec_plugin_redirects_stay_at_one_server() {
+        let url = |text: &str| text.parse::<reqwest::Url>().unwrap();
+        let follows = |from: &str, to: &str| is_followed(&[url(from)], &url(to));
+        assert!(follows("https://a/x", "https://a/y") && follows("https://a/x", "https://a:443/y"));
+        for to in ["https://b/x", "https://a:444/x", "http://a/x", "https://a.evil/x", "https://user@b/x"] {
+            assert!(!follows("https://a/x", to), "{to}");
+        }
+        let many = vec![url("https://a/x"); REDIRECTS_MAX + 1];
+        assert!(!is_followed(&many, &url("https://a/y")));
+    }
 }

@@ -607,14 +607,19 @@ mod tests {
             for projects in ["", "blue", "re", "red-*, !red"] {
                 let error = context(projects, annotation).helm_renderer().unwrap_err();
                 assert!(
-                    error.message.contains("project 'red'") && error.message.contains("tiphys.renderer.projects"),
+                    error.message.contains("project 'red'")
+                        && error.message.contains("tiphys.renderer.projects"),
                     "{projects} {annotation}: {error}"
                 );
             }
         }
         assert!(context("", "kustomize=exec").kustomize_program("").is_err());
         assert_eq!(context("", "kustomize=exec").helm_renderer(), Ok(Who::Native), "Helm was not chosen");
-        assert_eq!(context("", "helm=native").helm_renderer(), Ok(Who::Native), "the same as the installation");
+        assert_eq!(
+            context("", "helm=native").helm_renderer(),
+            Ok(Who::Native),
+            "the same as the installation"
+        );
         for projects in ["red", "blue, r*", "*"] {
             assert_eq!(context(projects, "helm=exec").helm_renderer(), Ok(Who::Program), "{projects}");
         }

@@ -5,8 +5,8 @@
 //! ([`Needs`]); whoever may read Secrets hands over [`Credentials`]; [`Scm`] asks. An answer is complete or an error:
 //! a page that fails, is refused, is too large or cannot be read never makes a list shorter (INV-8).
 //!
-//! - pure: [`block`](ScmGenerator) and its filters, rules about who may log in ([`secret_value`]),
-//!   reading answers, next pages, refusals;
+//! - pure: [`block`](ScmGenerator) and its filters, credentials ([`secret_value`]), reading answers, next pages,
+//!   refusals;
 //! - effects: `http` alone, through one client per set of trusted certificates.
 
 mod block;
@@ -29,5 +29,5 @@ pub use filter::FilterMode;
 pub use found::{PullRequest, Repository};
 pub use http::Limits;
 pub use observe::{GithubRequest, Observer, RateLimit, SetName};
-pub use rules::{Credentials, GithubApp, SecretObject, secret_value};
+pub use rules::{Credentials, GithubApp, secret_value};
 pub use scm::{Request, Scm, ScmOptions};

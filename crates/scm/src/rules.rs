@@ -1,22 +1,10 @@
-//! What may be used to log in (ASET-59). Pure: what is there, is given.
+//! Credentials of a generator (ASET-59). Pure: which Secrets may be read is decided in `tiphys_appset::references`.
 
 use std::collections::BTreeMap;
 
 use tiphys_api::secret::Secret;
 
 use crate::{Needs, ScmError, SecretKey};
-
-/// The label of Secrets that generators may read in strict mode, and its value.
-const MARK: (&str, &str) = ("argocd.argoproj.io/secret-type", "scm-creds");
-
-/// A Secret of the set's namespace.
-#[derive(Clone, Copy, Debug)]
-pub struct SecretObject<'s> {
-    /// Its labels.
-    pub labels: &'s BTreeMap<String, String>,
-    /// Its data, decoded.
-    pub data: &'s BTreeMap<String, String>,
-}
 
 /// What a generator logs in with, as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +17,8 @@ pub struct Credentials {
     pub ca: Option<String>,
     /// The GitHub App.
     pub github_app: Option<GithubApp>,
+    /// Whether the identity of this process (`GITHUB_TOKEN`) must not be used either.
+    pub without_own_identity: bool,
 }
 
 /// A GitHub App.
@@ -44,29 +34,17 @@ pub struct GithubApp {
     pub base_url: String,
 }
 
-/// The value of a key of a Secret. In strict mode the Secret has to be marked as one for generators.
+/// The value of a key of a Secret that may be used.
 ///
 /// # Errors
-/// When there is no such Secret or key, or it must not be used.
+/// When the Secret does not have the key.
 pub fn secret_value(
     reference: &SecretKey,
     namespace: &str,
-    secret: Option<SecretObject<'_>>,
-    is_strict: bool,
+    data: &BTreeMap<String, String>,
 ) -> Result<Secret<String>, ScmError> {
     let SecretKey { secret_name, key } = reference;
-    let Some(secret) = secret else {
-        return Err(ScmError::Credentials(format!(
-            "error fetching secret {namespace}/{secret_name}: not found"
-        )));
-    };
-    if is_strict && secret.labels.get(MARK.0).map(String::as_str) != Some(MARK.1) {
-        return Err(ScmError::Credentials(format!(
-            "secret {namespace}/{secret_name} is not a valid SCM creds secret: it needs the label {}: {}",
-            MARK.0, MARK.1
-        )));
-    }
-    let value = secret.data.get(key).map(|value| Secret::from(value.as_str()));
+    let value = data.get(key).map(|value| Secret::from(value.as_str()));
     value.ok_or_else(|| {
         ScmError::Credentials(format!("key {key:?} in secret {namespace}/{secret_name} not found"))
     })

@@ -229,7 +229,9 @@ impl Scm {
                     }
                     None if credentials.token.is_some() => (github::base(api)?, bearer(&credentials.token)),
                     // Deviation (ASET-58): an address that a generator names does not get a token of ours.
-                    None if api.is_empty() => (github::base(api)?, bearer(&self.options.github_token)),
+                    None if api.is_empty() && !credentials.without_own_identity => {
+                        (github::base(api)?, bearer(&self.options.github_token))
+                    }
                     None => (github::base(api)?, Login::Nobody),
                 };
                 let site = Site { observed, ..site(base, login, github::HEADERS) };

@@ -76,8 +76,6 @@ pub struct ApplicationSets {
     pub scm_providers: bool,
     /// Addresses they may name; empty permits all.
     pub allowed_scm_providers: Vec<String>,
-    /// Whether tokens have to be labelled as such.
-    pub strict_token_refs: bool,
     /// File with certificates for SCM providers.
     pub scm_root_ca_path: String,
     /// Proxy for SCM providers.
@@ -148,6 +146,14 @@ impl ApplicationSets {
         let policy_override = keys.flag("enable.policy.override", policy.is_none());
         let namespaces = keys.list("namespaces");
         let scm_providers = keys.flag("enable.scm.providers", true);
+        if !keys.flag_as("enable.tokenref.strict.mode", "TOKENREF_STRICT_MODE", true) {
+            // Deviation (ASET-59): without the label any Secret of the namespace could be sent to any address.
+            keys.0.warn(
+                "applicationsetcontroller.enable.tokenref.strict.mode: \"false\" has no effect: Secrets with tokens \
+                 need the label argocd.argoproj.io/secret-type: scm-creds"
+                    .to_owned(),
+            );
+        }
         let allowed_scm_providers = keys.list("allowed.scm.providers");
         if !namespaces.is_empty() && scm_providers && allowed_scm_providers.is_empty() {
             refusals.push(SCM_NEEDS_LIST.to_owned());
@@ -182,7 +188,6 @@ impl ApplicationSets {
             ),
             scm_providers,
             allowed_scm_providers,
-            strict_token_refs: keys.flag_as("enable.tokenref.strict.mode", "TOKENREF_STRICT_MODE", false),
             scm_root_ca_path: keys.text("scm.root.ca.path", "SCM_ROOT_CA_PATH").to_owned(),
             scm_proxy_url: keys.text("scm.proxy.url", "SCM_PROXY_URL").to_owned(),
             scm_no_proxy: keys.text("scm.no.proxy", "SCM_NO_PROXY").to_owned(),
@@ -375,6 +380,18 @@ mod tests {
         assert_eq!(refusal(&[]).as_deref(), Some(SCM_NEEDS_LIST));
         assert_eq!(refusal(&[("applicationsetcontroller.enable.scm.providers", "false")]), None);
         assert_eq!(refusal(&[("applicationsetcontroller.allowed.scm.providers", "https://h")]), None);
+    }
+
+    #[test]
+    fn aset_59_unlabelled_tokens_cannot_be_switched_on() {
+        let warnings = |params: &[(&str, &str)], env: &[(&str, &str)]| {
+            let settings = read(params, env, &[]);
+            settings.warnings().iter().filter(|text| text.contains("scm-creds")).count()
+        };
+        let key = "applicationsetcontroller.enable.tokenref.strict.mode";
+        assert_eq!(warnings(&[], &[]) + warnings(&[(key, "true")], &[]), 0);
+        assert_eq!(warnings(&[(key, "false")], &[]), 1);
+        assert_eq!(warnings(&[], &[("ARGOCD_APPLICATIONSET_CONTROLLER_TOKENREF_STRICT_MODE", "false")]), 1);
     }
 
     #[test]

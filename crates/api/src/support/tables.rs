@@ -594,13 +594,13 @@ pub(super) const PARAMS: &[Entry] = &[
         "applicationsetcontroller.allowed.scm.providers",
         Honoured,
         "ARGOCD_APPLICATIONSET_CONTROLLER_ALLOWED_SCM_PROVIDERS",
-        "",
+        "also the addresses that credentials without a project may be sent to, and the roles of AWS that sets may assume",
     ),
     entry(
         "applicationsetcontroller.enable.tokenref.strict.mode",
-        Honoured,
+        Reported,
         "ARGOCD_APPLICATIONSET_CONTROLLER_TOKENREF_STRICT_MODE",
-        "",
+        "always on: Secrets with tokens need the label `argocd.argoproj.io/secret-type: scm-creds`",
     ),
     entry(
         "applicationsetcontroller.scm.root.ca.path",

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 use tiphys_api::cluster::Cluster;
 use tiphys_object::access;
 
-use super::{GenerateError, Run, put_values, values_of};
+use super::{GenerateError, Run, put_values, unread_refusal, values_of};
 use crate::facts::{DecisionQuestion, Decisions, TextMap};
-use crate::generator::text;
+use crate::generator::{Kind, text};
 use crate::params::{Params, as_floats, printed};
 
 /// Why decisions are not known.
@@ -105,7 +105,9 @@ pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<
         config_map: text(block, "configMapRef").to_owned(),
         name: name.and_then(Value::as_str).map(str::to_owned),
         label_selector: selector.cloned(),
+        access: run.scope.access(run.request.settings),
     };
+    unread_refusal(&question.access, &run.references(Kind::ClusterDecisionResource, block))?;
     let mut sets = Vec::new();
     let (match_key, decisions) = match run.facts.decisions(&question)? {
         Decisions::Given(given) => {

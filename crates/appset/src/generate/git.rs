@@ -9,11 +9,13 @@ use serde_json::{Map, Value};
 use tiphys_api::repo_url;
 use tiphys_go::path_match;
 use tiphys_go::yaml::{self, Dialect, Limits};
+use tiphys_policy::project::namespace_permitted;
 
 use super::{GenerateError, Run};
 use crate::facts::{GitContent, GitFile, GitQuestion, Globbing};
 use crate::generator::{flag, objects, text};
 use crate::params::{self, Params};
+use crate::scope::{namespace_of, namespace_refusal};
 use crate::slug::normalize;
 
 pub use find::{GitError, find_directories, find_files};
@@ -75,7 +77,13 @@ fn project(run: &Run<'_>) -> Result<String, GenerateError> {
     if name.contains("{{") {
         return Ok(String::new());
     }
+    let control_plane = run.request.control_plane_namespace;
+    let namespace = namespace_of(run.request.set, control_plane);
     match run.facts.project(name) {
+        // Deviation (ASET-46): whoever writes sets in a namespace does not read with credentials of any project.
+        Ok(Some(project)) if !namespace_permitted(&project, "", namespace, control_plane).permitted => {
+            Err(GenerateError::Failed(namespace_refusal(namespace, name)))
+        }
         Ok(Some(_)) => Ok(name.to_owned()),
         Ok(None) => Err(GenerateError::failed(format!(
             "error getting project {name}: appprojects.argoproj.io {name:?} not found"

@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 use tiphys_go::json as go_json;
 use tiphys_go::nesting;
 
-use super::{GenerateError, Run};
-use crate::facts::{Access, PluginQuestion, TextMap};
+use super::{GenerateError, Run, unread_refusal};
+use crate::facts::{PluginQuestion, TextMap};
+use crate::generator::Kind;
 use crate::params::{self, Params};
 
 /// Path of the call, below the base URL.
@@ -103,34 +104,6 @@ impl PluginConfig {
     }
 }
 
-/// Whether the token of a plugin may be used for a set (ASET-275). `secret` is the `project` of the Secret and whether
-/// it is labelled as one with tokens.
-pub fn token_refusal(
-    access: &Access,
-    reference: &TokenReference,
-    secret: &SecretMarks<'_>,
-) -> Option<String> {
-    if !access.registered_only {
-        return None;
-    }
-    let (fits, name) = match reference {
-        TokenReference::Own { .. } => (false, tiphys_api::names::SECRET),
-        TokenReference::Of { secret: name, .. } => {
-            (secret.project == access.project || secret.is_scm_credential, name.as_str())
-        }
-    };
-    (!fits).then(|| format!("Secret {name} may not be used for sets of project '{}'", access.project))
-}
-
-/// What of a Secret decides who may use it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SecretMarks<'a> {
-    /// Its `project`.
-    pub project: &'a str,
-    /// Whether it is labelled as one with tokens for providers.
-    pub is_scm_credential: bool,
-}
-
 /// Where the call goes: exactly one slash joins (ASET-69).
 pub fn plugin_url(base_url: &str) -> String {
     format!("{}/{PLUGIN_PATH}", base_url.trim_end_matches('/'))
@@ -200,6 +173,7 @@ pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<
         parameters: input.cloned().unwrap_or_default(),
         access: run.scope.access(run.request.settings),
     };
+    unread_refusal(&question.access, &run.references(Kind::Plugin, block))?;
     let given = run.facts.plugin(&question)?;
     let echo = params::as_floats(json!({"input": {"parameters": question.parameters}}))?;
     let mut sets = Vec::new();

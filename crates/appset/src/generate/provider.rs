@@ -1,14 +1,14 @@
 //! Repositories and pull requests of providers as parameters (ASET-55..65).
 //!
-//! Who speaks to a provider hands in what it found as [`Repository`] or [`PullRequest`] and gets parameters for it. The
-//! rules about who may be asked at all are here (ASET-59).
+//! Who speaks to a provider hands in what it found as [`Repository`] or [`PullRequest`] and gets parameters for it.
 
 use serde_json::{Map, Number, Value};
 
-use super::{GenerateError, Run};
+use super::{GenerateError, Run, unread_refusal};
 use crate::facts::ProviderQuestion;
-use crate::generator::{Kind, text};
+use crate::generator::Kind;
 use crate::params::Params;
+use crate::references::provider_refusal;
 use crate::scope::namespace_of;
 use crate::slug::{branch_slug, normalize};
 
@@ -118,6 +118,11 @@ fn whole(id: Value) -> Value {
     integer.map_or(id, |integer| Value::Number(Number::from(integer)))
 }
 
+/// Blocks of the providers of a generator; of several the first counts.
+pub(crate) fn providers_of(kind: Kind) -> &'static [&'static str] {
+    if kind == Kind::PullRequest { &PULL_REQUEST } else { &SCM }
+}
+
 pub(super) fn generate(
     run: &mut Run<'_>,
     kind: Kind,
@@ -128,8 +133,7 @@ pub(super) fn generate(
         return Err(GenerateError::failed("scm providers are disabled"));
     }
     let is_pull_request = kind == Kind::PullRequest;
-    let providers: &[&'static str] = if is_pull_request { &PULL_REQUEST } else { &SCM };
-    let found = providers.iter().find_map(|name| Some((*name, block.get(*name)?.as_object()?)));
+    let found = providers_of(kind).iter().find_map(|name| Some((*name, block.get(*name)?.as_object()?)));
     let Some((provider, own)) = found else {
         return Err(GenerateError::failed(if is_pull_request {
             "no Pull Request provider implementation configured"
@@ -137,14 +141,20 @@ pub(super) fn generate(
             "no SCM provider implementation configured"
         }));
     };
-    check_address(text(own, "api"), &settings.allowed_scm_providers)?;
+    let access = run.scope.access(settings);
+    if let Some(refusal) = provider_refusal(provider, own, &access, &settings.allowed_scm_providers) {
+        return Err(GenerateError::Failed(refusal));
+    }
     let question = ProviderQuestion {
         provider,
         block: own.clone(),
         generator: block.clone(),
+        kind,
         namespace: namespace_of(run.request.set, run.request.control_plane_namespace).to_owned(),
-        access: run.scope.access(settings),
+        control_plane: run.request.control_plane_namespace.to_owned(),
+        access,
     };
+    unread_refusal(&question.access, &question.references())?;
     let given = if is_pull_request {
         run.facts.pull_requests(&question)?
     } else {
@@ -157,15 +167,4 @@ pub(super) fn generate(
         run.made(set, &mut sets)?;
     }
     Ok(sets)
-}
-
-/// An address that is named has to be on the list, byte for byte, where there is one (ASET-59).
-fn check_address(api: &str, allowed: &[String]) -> Result<(), GenerateError> {
-    if api.is_empty() || allowed.is_empty() || allowed.iter().any(|entry| entry == api) {
-        return Ok(());
-    }
-    Err(GenerateError::failed(format!(
-        "scm provider not allowed: scm provider \"{api}\" not allowed, must use one of the following: {}",
-        allowed.join(", ")
-    )))
 }

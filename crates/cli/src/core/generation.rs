@@ -65,8 +65,7 @@ impl Core {
 }
 
 impl Generator {
-    /// Runs the generators, renders the template and validates what comes of it. Tokens have to be labelled as such,
-    /// as where an API server generates (ASET-59).
+    /// Runs the generators, renders the template and validates what comes of it.
     pub(crate) async fn generate(&self, set: &ApplicationSet) -> Result<Outcome, Failure> {
         let inputs = self.inputs(set);
         let generated = inputs.converse(&self.answerer, generate).await.map_err(|error| failed(&error))?;
@@ -90,12 +89,10 @@ impl Generator {
     }
 
     fn inputs(&self, set: &ApplicationSet) -> Arc<Inputs> {
-        let mut settings = self.world.settings.application_sets().clone();
-        settings.strict_token_refs = true;
         Arc::new(Inputs::new(Subject {
             set: Arc::new(set.clone()),
             world: Arc::<World>::clone(&self.world),
-            settings,
+            settings: self.world.settings.application_sets().clone(),
             fresh: true,
             now: self.now,
             chance: Arc::new(|bytes: &mut [u8]| {

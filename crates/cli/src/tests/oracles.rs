@@ -30,9 +30,11 @@ const URL: &str = "https://git.example/r.git";
 impl Bench {
     fn new(oracles: &Path, helm: &str) -> Self {
         let bed = Embedded::start();
-        bed.put(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"tiphys.renderer.projects": "default"},
+        bed.put(
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"tiphys.renderer.projects": "default"},
             "metadata": {"name": "argocd-cm", "namespace": NAMESPACE,
-                "labels": {"app.kubernetes.io/part-of": "argocd"}}}));
+                "labels": {"app.kubernetes.io/part-of": "argocd"}}}),
+        );
         let programs = bed.directory.path().join("programs");
         std::fs::create_dir_all(&programs).unwrap();
         for (name, program) in [("helm", helm), ("kustomize", "kustomize")] {

@@ -51,8 +51,7 @@ async fn is_concerned(sets: &Sets, key: &SetKey, event: &Arc<SetEvent>) -> bool 
     if set.metadata.deletion_timestamp.is_some() {
         return false;
     }
-    let inputs =
-        pass::inputs(sets, Arc::new(set), sets.shared.world.load_full(), Remembered::default(), false);
+    let inputs = pass::inputs(sets, Arc::new(set), sets.shared.world.load_full(), Remembered::default());
     let event = Arc::clone(event);
     let concerned =
         inputs.converse(&sets.answerer, move |request, facts| concerns(request, facts, &event)).await;

@@ -32,19 +32,16 @@ const CLUSTERS_AGAIN: Duration = Duration::from_secs(30);
 /// Looks that meet somebody else's writes before that is told.
 const CONFLICTS_MAX: u32 = 5;
 
-/// What a generation of a set is made from; a strict one takes tokens from Secrets alone that are labelled for that.
+/// What a generation of a set is made from.
 pub(super) fn inputs(
     sets: &Sets,
     set: Arc<ApplicationSet>,
     world: Arc<World>,
     remembered: Remembered,
-    is_strict: bool,
 ) -> Arc<Inputs> {
     let random = sets.random.clone();
-    let mut settings = world.settings.application_sets().clone();
-    settings.strict_token_refs |= is_strict;
     Arc::new(Inputs::new(tiphys_generation::Subject {
-        settings,
+        settings: world.settings.application_sets().clone(),
         world,
         fresh: set.metadata.annotations.contains_key(annotation::SET_REFRESH),
         set,
@@ -116,7 +113,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
         (asks, if asks { Remembered::default() } else { std::mem::take(&mut memory.answers) })
     })
     .unwrap_or_default();
-    let inputs = inputs(sets, Arc::clone(&cx.set), Arc::clone(world), answers, false);
+    let inputs = inputs(sets, Arc::clone(&cx.set), Arc::clone(world), answers);
     let generated = match lost::refusal(cx).await {
         None => inputs.converse(&sets.answerer, generate).await,
         Some(failure) => Err(failure),

@@ -1,7 +1,4 @@
 //! What a set would make, for people who ask through the API: nothing is stored, and nothing is written.
-//!
-//! As everywhere where people generate, Secrets with tokens have to be labelled as such (ASET-59): whoever may make a set
-//! is not let in to every Secret of its namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,7 +32,7 @@ fn told(failure: Failure) -> String {
 impl Sets {
     fn asked(&self, set: ApplicationSet) -> Arc<Inputs> {
         let world = self.shared.world.load_full();
-        pass::inputs(self, Arc::new(set), world, Remembered::default(), true)
+        pass::inputs(self, Arc::new(set), world, Remembered::default())
     }
 
     /// The Applications that a set would make, whether it is stored or not, and what a pass would do about those that

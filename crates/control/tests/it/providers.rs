@@ -247,7 +247,8 @@ async fn sec_tokens_reach_only_their_owners_addresses() {
     let mut options = options(connection(&sim), &MemoryRepositories::default());
     options.surroundings.clock = Clock::real();
     let controller = Controller::start(options).await.unwrap();
-    let names = ["argocd-secret", "plain", "cluster", "repository", "template", "shared", "of-red", "of-blue"];
+    let names =
+        ["argocd-secret", "plain", "cluster", "repository", "template", "shared", "of-red", "of-blue"];
     for project in ["", "red"] {
         for name in names {
             github.logins.lock().clear();

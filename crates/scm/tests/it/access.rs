@@ -5,31 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tiphys_scm::{
     Credentials, GithubApp, PullRequestGenerator, Request, Scm, ScmError, ScmGenerator, ScmOptions,
-    SecretKey, SecretObject, SetName, secret_value,
+    SecretKey, SetName, secret_value,
 };
 
 use crate::double::block;
 
 #[test]
-fn aset_59_secrets_are_marked_in_strict_mode() {
+fn aset_59_secrets_have_the_key_that_is_named() {
     let texts = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
     let reference = SecretKey { secret_name: "s".to_owned(), key: "k".to_owned() };
-    let data = texts(&[("k", "v")]);
-    let (plain, marked) = (texts(&[]), texts(&[("argocd.argoproj.io/secret-type", "scm-creds")]));
-    let read = |labels, data, is_strict| {
-        secret_value(&reference, "ns", Some(SecretObject { labels, data }), is_strict)
-    };
-    assert_eq!(read(&plain, &data, false).unwrap().expose(), "v");
-    assert_eq!(read(&marked, &data, true).unwrap().expose(), "v");
-    let error = read(&plain, &data, true).unwrap_err().to_string();
-    assert!(error.contains("ns/s is not a valid SCM creds secret"), "{error}");
-    let other = texts(&[("argocd.argoproj.io/secret-type", "repository")]);
-    assert!(read(&other, &data, true).is_err());
-    let error = read(&marked, &plain, true).unwrap_err().to_string();
-    assert!(error.contains("\"k\" in secret ns/s"), "{error}");
-    assert!(secret_value(&reference, "ns", None, false).unwrap_err().to_string().contains("ns/s"));
+    assert_eq!(secret_value(&reference, "ns", &texts(&[("k", "v")])).unwrap().expose(), "v");
+    let error = secret_value(&reference, "ns", &texts(&[("other", "v")])).unwrap_err().to_string();
+    assert!(error.contains("\"k\" in secret ns/s") && !error.contains('v'), "{error}");
 
     let app = |pairs: &[(&str, &str)]| GithubApp::of_secret("app", &texts(pairs));
     let found =

@@ -95,26 +95,6 @@ fn aset_59_providers_may_be_off_or_listed() {
     assert!(given(World::default()).sets_of(&go_set(block("https://any"))).is_ok());
 }
 
-#[test]
-fn aset_275_scoped_sets_use_what_belongs_to_their_project() {
-    let unscoped = Access::default();
-    assert_eq!(unscoped.refusal("Secret", "s", "other"), None);
-    let scoped =
-        |registered_only| Access { project: "p".to_owned(), registered_only, strict_token_refs: true };
-    assert_eq!(scoped(false).refusal("Secret", "s", ""), None);
-    assert_eq!(scoped(false).refusal("Secret", "s", "p"), None);
-    assert!(scoped(false).refusal("Secret", "s", "q").is_some());
-    assert!(scoped(true).refusal("Secret", "s", "").is_some());
-    let own = TokenReference::Own { key: "k".to_owned() };
-    let of = TokenReference::Of { secret: "s".to_owned(), key: "k".to_owned() };
-    let marks = |project: &'static str, is_scm_credential| SecretMarks { project, is_scm_credential };
-    assert_eq!(token_refusal(&scoped(false), &own, &marks("", false)), None);
-    assert!(token_refusal(&scoped(true), &own, &marks("p", true)).is_some());
-    assert!(token_refusal(&scoped(true), &of, &marks("", false)).is_some());
-    assert_eq!(token_refusal(&scoped(true), &of, &marks("p", false)), None);
-    assert_eq!(token_refusal(&scoped(true), &of, &marks("", true)), None);
-}
-
 fn data(entries: &[(&str, &str)]) -> TextMap {
     entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }

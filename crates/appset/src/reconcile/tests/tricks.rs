@@ -262,13 +262,13 @@ fn of_repositories() -> Vec<Trick> {
         trick(
             "the plugin of another project",
             json!({"generators": [{"plugin": {"configMapRef": {"name": "blue-plugin"}}}]}),
-            "ConfigMap blue-plugin does not belong to project 'red'",
+            "ConfigMap \"blue-plugin\" is not a plugin for this ApplicationSet",
         ),
         trick(
             "the login of another project",
             json!({"generators": [{"scmProvider": {"github": {"organization": "blue",
             "appSecretName": "blue-app"}}}]}),
-            "Secret blue-app does not belong to project 'red'",
+            "secret argocd/blue-app is not a GitHub App for this ApplicationSet",
         ),
         trick(
             "the environment of the process",
@@ -344,7 +344,9 @@ fn aset_278_without_shared_resources_only_what_is_registered_is_read() {
     registered.owners.insert("https://git.test/red/apps", "red");
     assert!(!generators(registered, own).contains("is not permitted"));
     let plugin = json!([{"plugin": {"configMapRef": {"name": "plugin"}}}]);
-    assert!(generators(none(), plugin).contains("ConfigMap plugin does not belong to project 'red'"));
+    assert!(
+        generators(none(), plugin).contains("ConfigMap \"plugin\" is not a plugin for this ApplicationSet")
+    );
 }
 
 /// ASET-290, ASET-291: whatever the template says, Applications live where their set does.

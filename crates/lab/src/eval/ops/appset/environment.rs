@@ -11,17 +11,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiphys_api::cluster::Clusters;
-use tiphys_api::names::annotation;
+use tiphys_api::names::{SECRET_TYPE_LABEL, annotation};
 use tiphys_api::project::AppProject;
 use tiphys_api::repository::Repository;
 use tiphys_api::settings::Settings;
 use tiphys_api::{ApplicationSet, repo_url};
 use tiphys_appset::facts::{
-    Answer, DecisionQuestion, Decisions, Facts, GitContent, GitFile, GitQuestion, NoAnswer, PluginQuestion,
-    ProviderQuestion,
+    Access, Answer, DecisionQuestion, Decisions, Facts, GitContent, GitFile, GitQuestion, NoAnswer,
+    PluginQuestion, ProviderQuestion, TextMap,
 };
 use tiphys_appset::generate::{Request, Stop, find_directories, find_files};
 use tiphys_appset::params::{Params, as_floats};
+use tiphys_appset::references::{Found, Namespaces, Purpose, Reference};
 use tiphys_go::template::Still;
 use tiphys_policy::project::{EffectiveInputs, effective};
 
@@ -106,6 +107,41 @@ impl Environment {
             Err(error) => Err(NoAnswer::failed(error.to_string())),
         };
         sets.iter().map(read).collect()
+    }
+
+    /// A reference to an object of the control plane's namespace.
+    pub(super) fn reference(&self, purpose: Purpose, name: &str) -> Reference {
+        let own = self.control_plane.as_str();
+        Reference::new(purpose, &Namespaces { set: own, control_plane: own }, name, "")
+    }
+
+    /// The data of an object that the request describes, where the set may use it; `None` where it is not described.
+    /// Labels are not described: an object has those that its use needs.
+    pub(super) fn described(&self, access: &Access, reference: &Reference) -> Answer<Option<TextMap>> {
+        let objects = if reference.purpose.is_secret() { &self.secrets } else { &self.config_maps };
+        let data = objects.get(&reference.name).and_then(Value::as_object).map(|members| {
+            let texts =
+                members.iter().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+            texts.collect::<TextMap>()
+        });
+        let labels = TextMap::from([(SECRET_TYPE_LABEL.to_owned(), "scm-creds".to_owned())]);
+        let found = data.as_ref().map_or(Found::Unread, |data| Found::Object { labels: &labels, data });
+        match access.refusal(reference, found) {
+            None => Ok(data),
+            Some(refusal) => Err(NoAnswer::Failed(refusal)),
+        }
+    }
+
+    /// Refuses what a provider may not be asked with, as far as the request describes it.
+    fn check_provider(&self, question: &ProviderQuestion) -> Answer<()> {
+        let allowed = &self.settings.application_sets().allowed_scm_providers;
+        for reference in question.references() {
+            let Some(data) = self.described(&question.access, &reference)? else { continue };
+            if let Some(refusal) = question.address_refusal(&reference, &data, allowed) {
+                return Err(NoAnswer::Failed(refusal));
+            }
+        }
+        Ok(())
     }
 
     fn tree(&self, question: &GitQuestion) -> Answer<&dyn tiphys_render::Tree> {
@@ -206,15 +242,18 @@ impl Facts for Environment {
         plugin::ask(self, question)
     }
 
-    fn repositories(&self, _question: &ProviderQuestion) -> Answer<Arc<[Params]>> {
+    fn repositories(&self, question: &ProviderQuestion) -> Answer<Arc<[Params]>> {
+        self.check_provider(question)?;
         self.given("scmProvider")
     }
 
-    fn pull_requests(&self, _question: &ProviderQuestion) -> Answer<Arc<[Params]>> {
+    fn pull_requests(&self, question: &ProviderQuestion) -> Answer<Arc<[Params]>> {
+        self.check_provider(question)?;
         self.given("pullRequest")
     }
 
-    fn decisions(&self, _question: &DecisionQuestion) -> Answer<Decisions> {
+    fn decisions(&self, question: &DecisionQuestion) -> Answer<Decisions> {
+        self.described(&question.access, &self.reference(Purpose::DecisionConfig, &question.config_map))?;
         self.given("clusterDecisionResource").map(Decisions::Given)
     }
 }

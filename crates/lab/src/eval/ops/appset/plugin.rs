@@ -8,17 +8,21 @@ use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
-use tiphys_appset::facts::{Answer, NoAnswer, PluginQuestion, TextMap};
+use tiphys_api::names::SECRET;
+use tiphys_appset::facts::{Answer, NoAnswer, PluginQuestion};
 use tiphys_appset::generate::{
     PLUGIN_USER_AGENT, PluginConfig, PluginError, TokenReference, plugin_body, plugin_parameters, plugin_url,
 };
 use tiphys_appset::params::Params;
+use tiphys_appset::references::{Found, Purpose, project_of};
 
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 pub(super) fn ask(environment: &Environment, question: &PluginQuestion) -> Answer<Arc<[Params]>> {
     let said = |error: PluginError| NoAnswer::failed(error.to_string());
+    let reference = environment.reference(Purpose::PluginConfig, &question.config_map);
+    let config_map = environment.described(&question.access, &reference)?;
     if let Some(answers) = environment.plugins.get(&question.config_map).and_then(Value::as_array) {
         let asked = Value::Object(question.parameters.clone());
         let fits = |answer: &&Value| answer.get("match").is_none_or(|wanted| *wanted == asked);
@@ -34,14 +38,10 @@ pub(super) fn ask(environment: &Environment, question: &PluginQuestion) -> Answe
         };
         return plugin_parameters(status.unwrap_or(200), body.as_bytes()).map(Into::into).map_err(said);
     }
-    let config_map = text_map(&environment.config_maps, &question.config_map)
-        .ok_or_else(|| NoAnswer::failed(format!("ConfigMap {:?} not found", question.config_map)))?;
-    let project = config_map.get("project").map_or("", String::as_str);
-    if let Some(refusal) = question.access.refusal("ConfigMap", &question.config_map, project) {
-        return Err(NoAnswer::failed(refusal));
-    }
+    let missing = || question.access.refusal(&reference, Found::Missing).unwrap_or_default();
+    let config_map = config_map.ok_or_else(|| NoAnswer::Failed(missing()))?;
     let config = PluginConfig::read(&config_map).map_err(said)?;
-    let token = token(environment, &config.token)?;
+    let token = token(environment, question, (&config.token, project_of(&config_map)))?;
     let url = plugin_url(&config.base_url);
     let Some(place) = loopback(&url) else {
         return Err(
@@ -54,19 +54,26 @@ pub(super) fn ask(environment: &Environment, question: &PluginQuestion) -> Answe
     plugin_parameters(status, &body).map(Into::into).map_err(said)
 }
 
-fn text_map(maps: &Value, name: &str) -> Option<TextMap> {
-    let members = maps.get(name)?.as_object()?;
-    Some(members.iter().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect())
-}
-
-fn token(environment: &Environment, reference: &TokenReference) -> Answer<String> {
-    let (secret, key) = match reference {
-        TokenReference::Own { key } => (tiphys_api::names::SECRET, key),
+fn token(
+    environment: &Environment,
+    question: &PluginQuestion,
+    (token, config_project): (&TokenReference, &str),
+) -> Answer<String> {
+    let (secret, key) = match token {
+        TokenReference::Own { key } => (SECRET, key),
         TokenReference::Of { secret, key } => (secret.as_str(), key),
     };
-    let data = text_map(&environment.secrets, secret);
-    data.and_then(|data| data.get(key).cloned())
-        .ok_or_else(|| NoAnswer::failed(format!("key {key:?} not found in Secret {secret:?}")))
+    let found = if secret == SECRET {
+        if let Some(refusal) = question.access.own_key_refusal(key, config_project) {
+            return Err(NoAnswer::Failed(refusal));
+        }
+        let value = environment.secrets.get(secret).and_then(|data| data.get(key)).and_then(Value::as_str);
+        value.map(str::to_owned)
+    } else {
+        let reference = environment.reference(Purpose::PluginToken, secret);
+        environment.described(&question.access, &reference)?.and_then(|data| data.get(key).cloned())
+    };
+    found.ok_or_else(|| NoAnswer::failed(format!("key {key:?} not found in Secret {secret:?}")))
 }
 
 /// Where a service on this machine is.
