@@ -95,8 +95,15 @@ pub mod annotation {
     /// Marks the operation and attempt that made a hook, so that a restart adopts it instead of running it
     /// again (INV-9). Ours.
     pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
+    /// Since when an Application holds the directory that it is hydrated to, signed by the controller (CTL-109). Ours.
+    pub const HYDRATION_CLAIM: &str = "tiphys.dev/hydration-claim";
     /// Who renders the sources of an Application: `helm=exec,kustomize=native` (RND-159).
     pub const RENDERER: &str = "tiphys.dev/renderer";
+}
+
+/// Whether an annotation of an Application is a note of the controller, and nobody's declaration.
+pub fn is_own_note(name: &str) -> bool {
+    matches!(name, annotation::TRACKING_PROFILE | annotation::HYDRATION_CLAIM)
 }
 
 /// Names of labels.

@@ -83,6 +83,17 @@ pub fn same(a: &str, b: &str) -> bool {
     !a.is_empty() && a == decisive(b)
 }
 
+/// Where the repository of a URL is ([`Location::place`]), for decisions that another spelling of the URL must not evade;
+/// `None` where nothing can be fetched from the URL. Two servers on one host share a place, one repository has one.
+///
+/// ```
+/// # use tiphys_api::repo_url::place;
+/// assert_eq!(place("https://Git.example:443/Org/Repo.git/"), place("git@git.example:org/repo"));
+/// ```
+pub fn place(url: &str) -> Option<String> {
+    Location::parse(url).ok().map(|location| location.place())
+}
+
 /// Whether a URL is spoken to over SSH: something without `/` and `:`, an `@`, and no further `@` (REP-15).
 pub fn is_ssh(url: &str) -> bool {
     ssh_user(url).is_some()
@@ -180,6 +191,32 @@ mod tests {
             ("file:///srv/r", "file:///srv/r"),
         ] {
             assert_eq!(normalize(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn inv_16_one_repository_has_one_place() {
+        let here = place("https://git.example/org/repo");
+        assert_eq!(here.as_deref(), Some("git.example/org/repo"));
+        for url in [
+            "https://git.example/org/repo.git",
+            "https://git.example/org/repo.git/",
+            "https://git.example/org/repo.git.git",
+            "https://GIT.example:443/Org//Repo",
+            "http://git.example:8080/org/repo",
+            "https://user:secret@git.example/org/repo",
+            "git@git.example:org/repo.git",
+            "ssh://other@git.example:2222/org/repo",
+            "https://git.example/%6frg/%2572epo",
+            " https://git.example/org/repo ",
+        ] {
+            assert_eq!(place(url), here, "{url}");
+        }
+        for url in ["https://git.example/org/repo2", "https://git.example/org", "https://other.example/org/repo"] {
+            assert_ne!(place(url), here, "{url}");
+        }
+        for url in ["", "https://", "https://h/../x", "ext::sh", "ssh://git@github.com:org/repo"] {
+            assert_eq!(place(url), None, "{url}");
         }
     }
 

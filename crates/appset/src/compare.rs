@@ -15,12 +15,14 @@ use tiphys_object::merge_patch;
 use crate::canonical;
 use crate::live::LiveApplication;
 
-/// Annotations that others write and that keep their live value (ASET-136); the last is the application controller's.
-const KEPT_ANNOTATIONS: [&str; 4] = [
+/// Annotations that others write and that keep their live value (ASET-136); the last two are the application
+/// controller's.
+const KEPT_ANNOTATIONS: [&str; 5] = [
     "notified.notifications.argoproj.io",
     annotation::REFRESH,
     "argocd.argoproj.io/hydrate",
     annotation::TRACKING_PROFILE,
+    annotation::HYDRATION_CLAIM,
 ];
 /// Finalizers that the application controller adds (ASET-135).
 const KEPT_FINALIZERS: [&str; 2] = [finalizer::PRE_DELETE, finalizer::POST_DELETE];

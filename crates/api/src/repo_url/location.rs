@@ -204,6 +204,28 @@ impl Location {
         &self.path
     }
 
+    /// Host and path in one form, without what may differ between two URLs of one repository: scheme, port, account,
+    /// case, escapes, repeated slashes and `.git`.
+    pub fn place(&self) -> String {
+        let mut path = self.path.clone();
+        for _ in 0..ENCODINGS_MAX {
+            match percent_decoded(&path).filter(|decoded| *decoded != path) {
+                Some(decoded) => path = decoded,
+                None => break,
+            }
+        }
+        let path = path.to_lowercase();
+        let mut place = self.host.clone();
+        for segment in path.split(['/', '\\']).filter(|segment| !segment.is_empty()) {
+            place.push('/');
+            place.push_str(segment);
+        }
+        while let Some(shorter) = place.strip_suffix(".git").filter(|shorter| !shorter.ends_with('/')) {
+            place.truncate(shorter.len());
+        }
+        place
+    }
+
     /// The path on this machine, as git would open it.
     pub fn local_path(&self) -> Option<&std::path::Path> {
         self.local.as_deref()

@@ -98,6 +98,12 @@ pub(super) const ANNOTATIONS: &[Entry] = &[
         "",
         "`helm=exec,kustomize=native`: who renders its sources, where `tiphys.renderer.projects` permits the choice",
     ),
+    entry(
+        "tiphys.dev/hydration-claim",
+        Honoured,
+        "",
+        "written by the controller: since when the application holds the directory that it is hydrated to",
+    ),
     entry("argocd.argoproj.io/deletion-approved", Honoured, "", ""),
     entry("argocd.argoproj.io/deletion-skip-hooks", Honoured, "", ""),
     entry("argocd.argoproj.io/client-side-apply-migration-manager", Honoured, "", ""),

@@ -222,22 +222,28 @@ fn aset_59_tokens_are_marked_where_a_person_generates() {
         json!([{"pullRequest": {"github": {"owner": "o", "repo": "r", "api": address,
             "tokenRef": {"secretName": "token", "key": "token"}}}}])
     };
-    let mut asking = set("pr", &github(serve(200, requests)));
+    let (right, broken) = (serve(200, requests), serve(500, "{}"));
+    let allowed = format!("{right},{broken}");
+    bed.put(&json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "argocd-cmd-params-cm", "namespace": NAMESPACE,
+            "labels": {"app.kubernetes.io/part-of": "argocd"}},
+        "data": {"applicationsetcontroller.allowed.scm.providers": allowed}}));
+    let mut asking = set("pr", &github(right));
     asking["spec"]["template"]["metadata"]["name"] = json!("pr-{{ .number }}-{{ index .labels 0 }}");
     asking["spec"]["template"]["spec"]["source"]["path"] = json!("{{ .branch_slug }}");
     let path = file(&bed, "pr.yaml", &[asking.clone()]);
     let missing = bed.fails(&["appset", "generate", &path]).0;
-    assert!(missing.contains("secret argocd/token: not found"), "{missing}");
+    assert!(missing.contains("secret argocd/token is not a valid SCM creds secret"), "{missing}");
     bed.put_secret("token", "other", &json!({"token": "strong"}));
     let unmarked = bed.fails(&["appset", "generate", &path]).0;
-    assert!(unmarked.contains("is not a valid SCM creds secret"), "{unmarked}");
+    assert_eq!(unmarked, missing, "SEC-26");
     asking["spec"]["generators"][0]["pullRequest"]["github"]["tokenRef"]["secretName"] = json!("marked");
     let path = file(&bed, "pr.yaml", &[asking.clone()]);
     bed.put_secret("marked", "scm-creds", &json!({"token": "strong"}));
     let text = bed.succeeds(&["appset", "generate", &path]);
     assert!(text.contains("\nargocd/pr-7-preview ") && text.contains(" feature "), "{text}");
 
-    asking["spec"]["generators"] = github(serve(500, "{}"));
+    asking["spec"]["generators"] = github(broken);
     asking["spec"]["generators"][0]["pullRequest"]["github"]["tokenRef"]["secretName"] = json!("marked");
     let (message, code) = bed.fails(&["appset", "generate", &file(&bed, "pr.yaml", &[asking])]);
     assert!(message.contains("status 500") && code == 20, "INV-8: {message}");

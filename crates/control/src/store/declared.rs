@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::Destination;
-use tiphys_api::names::annotation;
+use tiphys_api::names::is_own_note;
 
 /// The declared part of an application in short.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(super) fn conditions(app: &Application) -> Box<[(SmolStr, usize)]> {
 fn digest(app: &Application) -> [u8; 32] {
     let metadata = &app.metadata;
     // The controller's own notes are nobody's declaration.
-    let annotations = metadata.annotations.iter().filter(|(key, _)| *key != annotation::TRACKING_PROFILE);
+    let annotations = metadata.annotations.iter().filter(|(key, _)| !is_own_note(key));
     let declared = (
         &metadata.uid,
         annotations.collect::<Vec<_>>(),

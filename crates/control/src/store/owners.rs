@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use tiphys_api::names::annotation;
+use tiphys_api::names::is_own_note;
 use tiphys_api::{Application, names};
 use tiphys_object::Object;
 use tokio::sync::Notify;
@@ -35,7 +35,7 @@ impl Seen {
     pub(super) fn of(application: &Application) -> Self {
         let metadata = &application.metadata;
         // The controller's own notes are nobody's change.
-        let annotations = metadata.annotations.iter().filter(|(key, _)| *key != annotation::TRACKING_PROFILE);
+        let annotations = metadata.annotations.iter().filter(|(key, _)| !is_own_note(key));
         let declared = (
             annotations.collect::<Vec<_>>(),
             &metadata.labels,

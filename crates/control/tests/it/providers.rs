@@ -140,9 +140,11 @@ async fn inv_8_a_second_page_that_fails_changes_no_application() {
     let (github, sim) = (Github::start(), control_plane());
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cmd-params-cm",
             "labels": {"app.kubernetes.io/part-of": "argocd"}},
-        "data": {"applicationsetcontroller.enable.github.api.metrics": "true"}});
+        "data": {"applicationsetcontroller.enable.github.api.metrics": "true",
+            "applicationsetcontroller.allowed.scm.providers": github.address}});
     ask(&sim, Method::POST, "/api/v1/namespaces/argocd/configmaps", &map);
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"},
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token",
+            "labels": {"argocd.argoproj.io/secret-type": "scm-creds"}},
         "stringData": {"token": "strong"}});
     ask(&sim, Method::POST, "/api/v1/namespaces/argocd/secrets", &secret);
     let mut options = options(connection(&sim), &MemoryRepositories::default());

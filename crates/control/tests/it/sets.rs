@@ -193,7 +193,8 @@ async fn inv_8_a_plugin_that_says_nothing_is_asked_twice() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plugin"},
         "data": {"baseUrl": "http://plugin.example/", "token": "$plugin-token:token"}});
     ask(&world.sim, Method::POST, "/api/v1/namespaces/argocd/configmaps", &map);
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "plugin-token"},
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "plugin-token",
+            "labels": {"app.kubernetes.io/part-of": "argocd"}},
         "stringData": {"token": "strong"}});
     ask(&world.sim, Method::POST, "/api/v1/namespaces/argocd/secrets", &secret);
     say(200, &["a", "b"]);

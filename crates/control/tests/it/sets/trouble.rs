@@ -104,7 +104,8 @@ async fn aset_27_a_service_is_asked_when_it_is_time() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plugin"},
         "data": {"baseUrl": "http://plugin.example/", "token": "$plugin-token:token"}});
     ask(&world.sim, Method::POST, "/api/v1/namespaces/argocd/configmaps", &map);
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "plugin-token"},
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "plugin-token",
+            "labels": {"app.kubernetes.io/part-of": "argocd"}},
         "stringData": {"token": "strong"}});
     ask(&world.sim, Method::POST, "/api/v1/namespaces/argocd/secrets", &secret);
     world.create(&spec(&json!([{"plugin": {"configMapRef": {"name": "plugin"}}}])));
