@@ -212,7 +212,9 @@ mod tests {
         ] {
             assert_eq!(place(url), here, "{url}");
         }
-        for url in ["https://git.example/org/repo2", "https://git.example/org", "https://other.example/org/repo"] {
+        for url in
+            ["https://git.example/org/repo2", "https://git.example/org", "https://other.example/org/repo"]
+        {
             assert_ne!(place(url), here, "{url}");
         }
         for url in ["", "https://", "https://h/../x", "ext::sh", "ssh://git@github.com:org/repo"] {

@@ -21,7 +21,8 @@ pub struct PatchOptions {
     pub finalizers: bool,
     /// Write the tracking profile as the new state has it (TRK-102).
     pub profile: bool,
-    /// Write the annotations that ask for a refresh and a hydration as the new state has them (CTL-107, CTL-110).
+    /// Write the annotations that ask for a refresh and a hydration, and the claim of a directory, as the new state has
+    /// them (CTL-107, CTL-109, CTL-110).
     pub requests: bool,
     /// Fail when somebody else changed the object meanwhile.
     pub exclusive: bool,
@@ -76,7 +77,7 @@ pub fn patch(version: &str, old: &Application, new: &Application, options: Patch
         annotations.insert(annotation::REFRESH_TIMESTAMP.to_owned(), Value::Null);
     }
     if options.requests {
-        for name in REQUESTS {
+        for name in REQUESTS.into_iter().chain([annotation::HYDRATION_CLAIM]) {
             if old.annotation(name) != new.annotation(name) {
                 annotations.insert(name.to_owned(), new.annotation(name).into());
             }

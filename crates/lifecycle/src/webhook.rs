@@ -349,7 +349,7 @@ fn is_object(body: &[u8]) -> bool {
 }
 
 /// Equality of two secrets whose time does not depend on where they differ.
-fn same_secret(a: &str, b: &str) -> bool {
+pub(crate) fn same_secret(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |seen, (x, y)| seen | (x ^ y)) == 0
 }
 
@@ -359,7 +359,7 @@ fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
 }
 
 /// The HMAC-SHA256 of the body under the key, in hexadecimal digits (RFC 2104).
-fn hmac_sha256(key: &[u8], body: &[u8]) -> String {
+pub(crate) fn hmac_sha256(key: &[u8], body: &[u8]) -> String {
     use std::fmt::Write;
 
     use sha2::{Digest, Sha256};

@@ -8,7 +8,7 @@ use tiphys_api::names::annotation;
 use super::record::{Operation, State};
 
 /// Time until a hydration that failed is tried again.
-const FAILED_AGAIN: SignedDuration = SignedDuration::from_mins(2);
+pub const FAILED_AGAIN: SignedDuration = SignedDuration::from_mins(2);
 
 /// What a look at an application says.
 #[derive(Clone, Debug, PartialEq, Eq)]

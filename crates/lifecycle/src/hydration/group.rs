@@ -1,16 +1,19 @@
-//! Which applications are hydrated together, and whether they may be (CTL-108, CTL-109, CTL-111, CTL-119).
+//! Which applications are hydrated together, and whether they may be (CTL-108, CTL-109, CTL-111).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use tiphys_api::application::Hydrator;
 use tiphys_api::repo_url;
 use tiphys_render::TreePath;
 
+use super::ownership::{BranchId, is_default_branch};
 use super::record::Outcome;
 
 /// What one commit is made from, and where it goes (CTL-108).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKey {
+    /// Project of the applications: those of another project are another commit (INV-16).
+    pub project: String,
     /// Normalised URL of the dry repository.
     pub dry_repository: String,
     /// Its revision.
@@ -22,25 +25,21 @@ pub struct GroupKey {
 }
 
 impl GroupKey {
-    /// The group of a hydrator.
-    pub fn of(hydrator: &Hydrator) -> Self {
+    /// The group of a hydrator of an application of a project.
+    pub fn of(hydrator: &Hydrator, project: &str) -> Self {
         let (dry, sync) = (hydrator.dry_source(), hydrator.sync_source());
+        // URLs that cannot be normalised are as different as their texts.
+        let one = |url: &str| {
+            Some(repo_url::normalize(url)).filter(|url| !url.is_empty()).unwrap_or(url.to_owned())
+        };
         Self {
-            dry_repository: repo_url::normalize(&dry.repo_url),
+            project: project.to_owned(),
+            dry_repository: one(&dry.repo_url),
             dry_revision: dry.target_revision.clone(),
-            repository: repo_url::normalize(&sync.repo_url),
+            repository: one(&sync.repo_url),
             branch: hydrator.target_branch().to_owned(),
         }
     }
-}
-
-/// One application of a group.
-#[derive(Clone, Copy, Debug)]
-pub struct Member<'a> {
-    /// Its name, as messages have it.
-    pub name: &'a str,
-    /// Its hydrator.
-    pub hydrator: &'a Hydrator,
 }
 
 /// Where the manifests of a hydrator go: a directory of the branch that is not its root (CTL-109, CTL-116).
@@ -58,6 +57,11 @@ pub fn destination(hydrator: &Hydrator) -> Result<TreePath, String> {
             "app is configured to hydrate to the repository root (branch \"{branch}\", path \"{path}\") which is not allowed"
         ));
     }
+    if branch == "HEAD" || branch.starts_with("refs/") {
+        return Err(format!(
+            "app is configured to hydrate to \"{branch}\" (path \"{path}\"): a branch is named without \"refs/heads/\""
+        ));
+    }
     // Nobody could check such a tree out.
     if parsed.as_str().split('/').any(|name| name.eq_ignore_ascii_case(".git")) {
         return Err(format!(
@@ -67,46 +71,37 @@ pub fn destination(hydrator: &Hydrator) -> Result<TreePath, String> {
     Ok(parsed)
 }
 
-/// What is wrong with the members of a group, by their places (CTL-109). `refusal` says why a member may not use a
-/// repository, or has no project.
-pub fn problems(
-    members: &[Member<'_>],
-    refusal: &dyn Fn(usize, &str) -> Option<String>,
-) -> BTreeMap<usize, String> {
-    let mut found = BTreeMap::new();
-    let mut places: HashMap<(String, TreePath), usize> = HashMap::new();
-    for (at, member) in members.iter().enumerate() {
-        let (dry, sync) = (member.hydrator.dry_source(), member.hydrator.sync_source());
-        if let Some(text) = refusal(at, &dry.repo_url) {
-            found.insert(at, text);
-            continue;
-        }
-        let path = match destination(member.hydrator) {
-            Ok(path) => path,
-            Err(text) => {
-                found.insert(at, text);
-                continue;
-            }
-        };
-        if let Some(text) = refusal(at, &sync.repo_url) {
-            found.insert(at, text);
-            continue;
-        }
-        let place = (repo_url::normalize(&sync.repo_url), path);
-        match places.get(&place) {
-            None => drop(places.insert(place, at)),
-            Some(&first) => {
-                let text = |other: usize| {
-                    let other = members.get(other).map_or("", |member| member.name);
-                    let (url, path) = (repo_url::redact(&sync.repo_url), &sync.path);
-                    format!("app {other} hydrator uses the same destination: repo={url}, path={path}")
-                };
-                found.entry(first).or_insert_with(|| text(at));
-                found.insert(at, text(first));
-            }
-        }
-    }
-    found
+/// Why an application is hydrated by no group, by itself: it holds up nobody else (CTL-109). `refusal` says why its
+/// project does not permit a repository.
+pub fn refusal(hydrator: &Hydrator, refusal: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let (dry, sync) = (hydrator.dry_source(), hydrator.sync_source());
+    refusal(&dry.repo_url)
+        .or_else(|| destination(hydrator).err())
+        .or_else(|| refusal(&sync.repo_url))
+        .or_else(|| is_own_source(hydrator).then(|| own_source(hydrator)))
+}
+
+/// Whether manifests would be committed to the branch that they are rendered from. Which branch `HEAD` means is known
+/// when the server is asked ([`own_source`] is the refusal then).
+fn is_own_source(hydrator: &Hydrator) -> bool {
+    let (dry, sync) = (hydrator.dry_source(), hydrator.sync_source());
+    let target = BranchId::new(&sync.repo_url, hydrator.target_branch());
+    target.is_some() && target == BranchId::new(&dry.repo_url, &dry.target_revision)
+}
+
+/// Whether the dry source is the default branch of the repository that is written.
+pub fn renders_default_branch(hydrator: &Hydrator) -> bool {
+    let (dry, sync) = (hydrator.dry_source(), hydrator.sync_source());
+    let place = repo_url::place(&sync.repo_url);
+    is_default_branch(&dry.target_revision) && place.is_some() && place == repo_url::place(&dry.repo_url)
+}
+
+/// The refusal to commit to the branch of the dry source.
+pub fn own_source(hydrator: &Hydrator) -> String {
+    let branch = hydrator.target_branch();
+    format!(
+        "app is configured to hydrate to the branch of its dry source (branch \"{branch}\") which is not allowed"
+    )
 }
 
 /// How a run ends for the members when some of them failed (CTL-111). `names` are those of all members.
@@ -137,11 +132,19 @@ mod tests {
 
     #[test]
     fn ctl_108_a_group_is_one_source_and_one_branch() {
-        let key = |change: fn(&mut Value)| GroupKey::of(&hydrator("a", change));
+        let key = |change: fn(&mut Value)| GroupKey::of(&hydrator("a", change), "p");
         assert_eq!(
             key(|_| {}),
-            GroupKey::of(&hydrator("b", |it| it["drySource"]["repoURL"] = json!("https://git.test/dry")))
+            GroupKey::of(
+                &hydrator("b", |it| it["drySource"]["repoURL"] = json!("https://git.test/dry")),
+                "p"
+            )
         );
+        assert_ne!(key(|_| {}), GroupKey::of(&hydrator("a", |_| {}), "q"), "INV-16");
+        let broken = |url: &'static str| {
+            GroupKey::of(&hydrator("a", |it| it["drySource"]["repoURL"] = json!(url)), "p")
+        };
+        assert_ne!(broken("ssh://git@h:a/b"), broken("ssh://git@h:c/d"));
         assert_eq!(key(|it| it["hydrateTo"] = json!({"targetBranch": "next"})).branch, "next");
         assert_ne!(key(|it| it["syncSource"]["repoURL"] = json!("https://git.test/wet")), key(|_| {}));
         assert_ne!(key(|it| it["drySource"]["targetRevision"] = json!("dev")), key(|_| {}));
@@ -164,37 +167,41 @@ mod tests {
         assert_eq!(destination(&hydrator("/apps//./a/", |_| {})).unwrap().as_str(), "apps/a");
     }
 
-    fn told(hydrators: &[Hydrator], refuse: &str) -> BTreeMap<usize, String> {
-        let names = ["one", "two", "three"];
-        let members: Vec<Member<'_>> =
-            names.iter().zip(hydrators).map(|(name, hydrator)| Member { name, hydrator }).collect();
-        problems(&members, &|_, url| (url == refuse).then(|| format!("{url} refused")))
-    }
-
     #[test]
     fn ctl_109_both_repositories_must_be_permitted() {
+        let told = |hydrator: &Hydrator, refuse: &str| {
+            refusal(hydrator, &|url| (url == refuse).then(|| format!("{url} refused")))
+        };
         let other = hydrator("b", |it| it["syncSource"]["repoURL"] = json!("https://git.test/wet"));
-        let both = [hydrator("a", |_| {}), other];
-        assert_eq!(
-            told(&both, "https://git.test/wet"),
-            BTreeMap::from([(1, "https://git.test/wet refused".to_owned())])
-        );
-        assert_eq!(told(&both, "https://git.test/Dry.git").len(), 2);
-        assert!(told(&both, "").is_empty());
+        assert_eq!(told(&other, "https://git.test/wet").as_deref(), Some("https://git.test/wet refused"));
+        assert!(told(&other, "https://git.test/Dry.git").is_some());
+        assert_eq!((told(&hydrator("a", |_| {}), "https://git.test/wet"), told(&other, "")), (None, None));
     }
 
     #[test]
-    fn ctl_119_equal_destinations_are_found_however_they_are_written() {
-        let all = [hydrator("apps/a", |_| {}), hydrator("b", |_| {}), hydrator("./apps//a/", |_| {})];
-        let text = |other: &str, path: &str| {
-            format!(
-                "app {other} hydrator uses the same destination: repo=https://git.test/Dry.git, path={path}"
-            )
+    fn inv_16_the_branch_of_the_dry_source_is_not_written() {
+        let told = |change: fn(&mut Value)| refusal(&hydrator("a", change), &|_| None).is_some();
+        assert!(!told(|_| {}));
+        assert!(told(|it| it["syncSource"]["targetBranch"] = json!("main")));
+        assert!(told(|it| it["hydrateTo"] = json!({"targetBranch": "main"})));
+        for url in ["https://git.test/dry", "git@git.test:dry.git", "https://GIT.test:443/Dry/"] {
+            let text = json!({"repoURL": url, "targetBranch": "main", "path": "a"});
+            assert!(
+                refusal(&hydrator("a", |it| it["syncSource"] = text.clone()), &|_| None).is_some(),
+                "{url}"
+            );
+        }
+        assert!(!told(|it| it["syncSource"] =
+            json!({"repoURL": "https://git.test/wet", "targetBranch": "main", "path": "a"})));
+        let default = |revision: &str| {
+            renders_default_branch(&hydrator("a", |it| it["drySource"]["targetRevision"] = json!(revision)))
         };
-        assert_eq!(
-            told(&all, ""),
-            BTreeMap::from([(0, text("three", "./apps//a/")), (2, text("one", "./apps//a/"))])
-        );
+        assert!(default("") && default("HEAD") && !default("main"));
+        for branch in ["HEAD", "refs/heads/env"] {
+            assert!(
+                destination(&hydrator("a", |it| it["syncSource"]["targetBranch"] = json!(branch))).is_err()
+            );
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Operation {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+    /// Why it failed.
+    pub message: String,
     /// The commit that was rendered.
     pub dry_sha: String,
     /// The commit with the manifests.
@@ -65,6 +67,7 @@ impl Operation {
             phase: text(written, "phase"),
             started_at: time("startedAt"),
             finished_at: time("finishedAt"),
+            message: text(written, "message"),
             dry_sha: text(written, "drySHA"),
             hydrated_sha: text(written, "hydratedSHA"),
             hydrator: hydrator.and_then(|written| Hydrator::new(written).ok()),
@@ -98,6 +101,22 @@ pub enum Outcome {
         /// The commit that was to be rendered, if that is known.
         dry_sha: String,
     },
+}
+
+/// Notes since when the application holds its directory, as the controller signed it.
+pub fn claim(app: &mut Application, signed: &str) {
+    app.metadata.annotations.insert(annotation::HYDRATION_CLAIM.to_owned(), signed.to_owned());
+}
+
+/// The outcome of an application that no group hydrates, and whether its status says so already.
+pub fn refused(app: &Application, hydrator: &Hydrator, text: &str) -> (Outcome, bool) {
+    let message = format!("Failed to hydrate: {text}");
+    let is_told = State::of(app).current.is_some_and(|current| {
+        current.phase == HydratePhase::Failed
+            && current.message == message
+            && current.hydrator.is_some_and(|known| known.is_same(hydrator))
+    });
+    (Outcome::Failed { message, dry_sha: String::new() }, is_told)
 }
 
 /// A run begins; `false` when one is recorded already (CTL-109).
