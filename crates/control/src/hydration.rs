@@ -1,13 +1,15 @@
 //! The source hydrator (CTL-106..119): renders dry sources into branches that applications sync from.
 //!
 //! Two queues, each key of which is one worker's at a time: `checks` has applications and decides whether anything is to
-//! be hydrated ([`check`]); `groups` has what is written by one commit ([`run`]). Rounds over applications ask for checks;
+//! be hydrated ([`check`]); `groups` has what is written by one commit ([`run`]). Both ask first whether the application
+//! may, and whether its directory is its own ([`standing`]). Rounds over applications ask for checks;
 //! nothing here compares or syncs: a run ends by asking for refreshes of its applications, as anybody else would.
 //! The only writer of their status is [`record`].
 
 mod check;
 mod record;
 mod run;
+mod standing;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use crate::applications;
 use crate::context::Context;
 use crate::control_plane::ControlPlane;
 use crate::queue::{Measures, Priority, Queue};
+pub(crate) use standing::foreign_directory;
 
 /// Time until a group whose run ended unexpectedly gets another one.
 const PANIC_AGAIN: Duration = Duration::from_secs(30);
@@ -38,6 +41,8 @@ pub(crate) struct Hydrations {
     running: Mutex<HashSet<GroupKey>>,
     /// Applications that were asked for because of a push: remembered references do not count.
     pushed: Mutex<HashSet<AppKey>>,
+    /// Held while a claim of a directory is decided and stored.
+    claims: tokio::sync::Mutex<()>,
 }
 
 impl Hydrations {

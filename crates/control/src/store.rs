@@ -8,6 +8,7 @@ mod declared;
 mod followers;
 mod marks;
 mod owners;
+mod stakes;
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -30,10 +31,12 @@ use crate::app_key::{AppKey, SetKey};
 use crate::memory::AppMemory;
 pub(crate) use declared::Declared;
 use followers::ByReference;
-pub(crate) use followers::{Pushed, Reference};
+pub(crate) use followers::{Pushed, Reads, Reference};
 use marks::Marks;
 pub(crate) use owners::{NewsOfSets, SetNews, set_of};
 use owners::{Owners, Seen};
+pub(crate) use stakes::BranchReader;
+use stakes::Stakes;
 
 /// One application.
 #[derive(Clone)]
@@ -100,6 +103,8 @@ struct State {
     by_reference: ByReference,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
     by_hydration: HashMap<GroupKey, BTreeSet<AppKey>>,
+    /// Directories that hydrated applications claim.
+    stakes: Stakes,
     by_set: Owners,
     /// Uids of applications whose end was written here, the oldest first: a late watch goes on
     /// telling of them (F3).
@@ -143,6 +148,7 @@ impl AppStore {
             by_reference: ByReference::default(),
             by_project: HashMap::new(),
             by_hydration: HashMap::new(),
+            stakes: Stakes::default(),
             by_set: Owners::default(),
             gone: VecDeque::new(),
             gone_uids: HashSet::new(),
@@ -455,15 +461,6 @@ impl AppStore {
         self.state.read().by_hydration.get(group).into_iter().flatten().cloned().collect()
     }
 
-    /// Applications whose manifests are committed to the branch of a group, from whatever repository they come.
-    pub(crate) fn hydrated_into_branch_of(&self, group: &GroupKey) -> Vec<AppKey> {
-        let state = self.state.read();
-        let into =
-            |other: &GroupKey| (&other.repository, &other.branch) == (&group.repository, &group.branch);
-        let groups = state.by_hydration.iter().filter(|(other, _)| into(other));
-        groups.flat_map(|(_, keys)| keys.iter().cloned()).collect()
-    }
-
     /// Number of applications.
     pub(crate) fn len(&self) -> usize {
         self.state.read().apps.len()
@@ -538,16 +535,19 @@ impl State {
         self.by_reference.add(key, app);
         self.by_project.entry(SmolStr::new(app.project())).or_default().insert(key.clone());
         if let Some(hydrator) = &app.spec.source_hydrator {
-            self.by_hydration.entry(GroupKey::of(hydrator)).or_default().insert(key.clone());
+            let group = GroupKey::of(hydrator, app.project());
+            self.by_hydration.entry(group).or_default().insert(key.clone());
         }
+        self.stakes.add(key, app);
     }
 
     fn unindex(&mut self, key: &AppKey, app: &Application) {
         self.by_reference.remove(key, app);
         remove_from(&mut self.by_project, app.project(), key);
         if let Some(hydrator) = &app.spec.source_hydrator {
-            remove_from(&mut self.by_hydration, &GroupKey::of(hydrator), key);
+            remove_from(&mut self.by_hydration, &GroupKey::of(hydrator, app.project()), key);
         }
+        self.stakes.remove(key, app);
     }
 }
 

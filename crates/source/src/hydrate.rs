@@ -43,12 +43,23 @@ pub struct Hydration {
     pub metadata: &'static str,
     /// What is taken away besides; nothing where nobody says.
     pub is_stale: Option<IsStale>,
+    /// Whether others commit to the branch: a note of theirs stays while nothing of ours changes.
+    pub is_shared: bool,
+    /// The refusal where the branch is the default branch of the repository.
+    pub as_default_branch: Option<String>,
     /// Message of the commit.
     pub message: String,
     /// What the note on the commit says.
     pub note: String,
     /// Who commits: name and email.
     pub author: (String, String),
+}
+
+impl Hydration {
+    /// Whether a note on the head of the branch stays while no manifest changes.
+    pub(crate) fn is_noted(&self, note: &str) -> bool {
+        self.is_shared || note.trim() == self.note.trim()
+    }
 }
 
 /// What is written to a directory.

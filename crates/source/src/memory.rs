@@ -210,6 +210,9 @@ impl Fetched {
         if servers.0.lock().get(&key(url)).is_some_and(|stored| stored.is_read_only) {
             return Err(SourceError::Denied { text: "the repository is read-only".to_owned() });
         }
+        if let Some(text) = wanted.as_default_branch.as_ref().filter(|_| wanted.target_branch == "main") {
+            return Err(SourceError::Denied { text: text.clone() });
+        }
         let head = |branch: &str| servers.get_ref(url, &format!("refs/heads/{branch}"));
         let invalid = |error: PathError| SourceError::Malformed { text: error.to_string() };
         if head(&wanted.sync_branch).is_none() && wanted.sync_branch != wanted.target_branch {
@@ -225,8 +228,8 @@ impl Fetched {
         let mut files = files.map(|files| BTreeMap::clone(&files)).unwrap_or_default();
         let plan = plan(&files, wanted)?;
         let (commit, pushed) = match known.filter(|_| plan.is_nothing()) {
-            Some(commit) if servers.note(url, &commit).as_ref() == Some(&wanted.note) => {
-                (commit, Pushed::Nothing)
+            Some(commit) if servers.note(url, &commit).is_some_and(|note| wanted.is_noted(&note)) => {
+                return Ok(Hydrated { commit, pushed: Pushed::Nothing });
             }
             Some(commit) => (commit, Pushed::Note),
             None => {

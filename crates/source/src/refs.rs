@@ -65,6 +65,8 @@ pub struct RefList {
     scope: Option<BTreeSet<String>>,
     /// Ids of annotated tags by full name.
     annotated: BTreeMap<Box<str>, [u8; 20]>,
+    /// The branch that `HEAD` points at, where the server says so.
+    default_branch: Option<Box<str>>,
     /// Answers about ranges: the same range is asked by every application that uses it.
     ranges: Mutex<BTreeMap<(String, String), Result<String, VersionError>>>,
 }
@@ -103,9 +105,13 @@ impl RefList {
     pub(crate) fn parse(listing: &[u8]) -> Result<Self, SourceError> {
         let mut refs: Vec<(Box<str>, [u8; 20])> = Vec::new();
         let mut peeled: BTreeMap<String, [u8; 20]> = BTreeMap::new();
+        let mut default_branch = None;
         for line in listing.split(|byte| *byte == b'\n') {
             let line = String::from_utf8_lossy(line);
             let Some((id, name)) = line.split_once('\t') else { continue };
+            if let Some(target) = id.strip_prefix("ref: refs/heads/").filter(|_| name == HEAD) {
+                default_branch = Some(target.into());
+            }
             let Some(id) = parse_id(id) else { continue };
             match name.strip_suffix("^{}") {
                 Some(tag) => {
@@ -127,7 +133,7 @@ impl RefList {
         }
         refs.sort_unstable();
         refs.dedup_by(|later, earlier| later.0 == earlier.0);
-        Ok(Self { refs, scope: None, annotated, ranges: Mutex::default() })
+        Ok(Self { refs, scope: None, annotated, default_branch, ranges: Mutex::default() })
     }
 
     /// The same list, of which only what these revisions can mean is known to be complete.
@@ -144,6 +150,18 @@ impl RefList {
     /// Whether it holds all refs.
     pub(crate) fn is_whole(&self) -> bool {
         self.scope.is_none()
+    }
+
+    /// Whether `HEAD` means a branch. Where the server does not say which one it means, that may be any branch that is at
+    /// the same commit.
+    pub(crate) fn is_default(&self, branch: &str) -> bool {
+        match &self.default_branch {
+            Some(default) => **default == *branch,
+            None => {
+                let head = self.commit(HEAD);
+                head.is_some() && head == self.commit(&format!("refs/heads/{branch}"))
+            }
+        }
     }
 
     /// The commit a full name means.
@@ -303,6 +321,17 @@ mod tests {
             Resolution::Commit { commit, .. } => Some(commit),
             Resolution::Abbreviated | Resolution::NotFound => None,
         }
+    }
+
+    #[test]
+    fn inv_16_head_names_the_default_branch() {
+        let told = list(&[("HEAD", 1), ("refs/heads/main", 1), ("refs/heads/other", 1)]);
+        assert!(told.is_default("main") && !told.is_default("other"));
+        let lines =
+            format!("{0}\tHEAD\n{0}\trefs/heads/a\n{0}\trefs/heads/b\n{1}\trefs/heads/c\n", id(1), id(2));
+        let silent = RefList::parse(lines.as_bytes()).unwrap();
+        assert!(silent.is_default("a") && silent.is_default("b") && !silent.is_default("c"));
+        assert!(!RefList::parse(b"").unwrap().is_default("main"));
     }
 
     #[test]

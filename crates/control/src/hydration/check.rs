@@ -6,7 +6,7 @@ use tiphys_api::Application;
 use tiphys_api::application::Hydrator;
 use tiphys_api::names::annotation;
 use tiphys_go::steps::Steps;
-use tiphys_lifecycle::hydration::check::{Check, check, look_again};
+use tiphys_lifecycle::hydration::check::{Check, FAILED_AGAIN, check, look_again};
 use tiphys_lifecycle::hydration::group::GroupKey;
 use tiphys_lifecycle::hydration::record as decided;
 use tiphys_lifecycle::hydration::record::Request;
@@ -16,7 +16,8 @@ use tiphys_policy::project::namespace_enabled;
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 use tiphys_source::Freshness;
 
-use super::record;
+use super::run::Subject;
+use super::{record, run, standing};
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::queue::Priority;
@@ -48,7 +49,14 @@ pub(super) async fn look(context: &Context, key: &AppKey) -> Option<Duration> {
         // Whoever asked is not kept waiting for what nobody does.
         return done(context, key, &request, None).await;
     };
-    let group = GroupKey::of(hydrator);
+    if let Err(text) = standing::standing(context, &world, key, (&app, hydrator)) {
+        return refused(context, key, (&app, hydrator), &text).await;
+    }
+    if let Err(error) = standing::hold(context, &world, key).await {
+        tracing::debug!(application = %key, error, "the claim of a directory was not signed");
+        return Some(WRITE_AGAIN);
+    }
+    let group = GroupKey::of(hydrator, app.project());
     let (now, patience) = (context.clock.now(), Context::intervals(&world, key).soft);
     match check(&app, patience, now) {
         Check::Hydrate(reason) => hydrate(context, key, group, reason),
@@ -80,6 +88,23 @@ pub(super) async fn look(context: &Context, key: &AppKey) -> Option<Duration> {
 fn hydrate(context: &Context, key: &AppKey, group: GroupKey, reason: &str) {
     tracing::info!(application = %key.name, app_namespace = %key.namespace, reason, "hydration requested");
     context.hydrations.groups.add(group, Priority::Urgent);
+}
+
+/// The application is hydrated by no group, and its status alone says why; it is looked at again, as that may change
+/// with another application.
+async fn refused(
+    context: &Context,
+    key: &AppKey,
+    (app, hydrator): (&Application, &Hydrator),
+    text: &str,
+) -> Option<Duration> {
+    let (outcome, is_told) = decided::refused(app, hydrator, text);
+    let subject = Subject::of(key, app.clone(), hydrator.clone());
+    if !is_told || !subject.is_unasked() {
+        run::start(context, &subject).await;
+        run::end(context, &subject, &outcome).await;
+    }
+    Some(Duration::try_from(FAILED_AGAIN).unwrap_or(UNKNOWN_AGAIN))
 }
 
 /// Nothing is to be hydrated: the request is served, and a newer revision is noted.

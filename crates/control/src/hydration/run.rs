@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use tiphys_api::Application;
-use tiphys_api::application::Hydrator;
-use tiphys_api::{AppProject, repo_url};
+use tiphys_api::application::{ApplicationSource, Hydrator};
+use tiphys_api::{Application, repo_url};
 use tiphys_engine::tracking::qualified_name;
 use tiphys_lifecycle::hydration::commit::{self, DryCommit, Metadata};
-use tiphys_lifecycle::hydration::group::{GroupKey, Member, destination, failures, problems};
+use tiphys_lifecycle::hydration::group::{GroupKey, destination, failures};
+use tiphys_lifecycle::hydration::ownership::{BranchId, Usage};
 use tiphys_lifecycle::hydration::record::{self as decided, Operation, Outcome, Request, State};
 use tiphys_lifecycle::refresh::{Level, RefreshKind};
-use tiphys_policy::project::namespace_permitted;
 use tiphys_render::TreePath;
 use tiphys_source::{Freshness, HydratedDirectory, Hydration, IsStale, Repository};
 
 use super::check::is_ours;
 use super::record;
+use super::standing::{default_branch_refusal, project_of, standing};
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::events::Note;
@@ -36,7 +36,7 @@ const PLACES_MAX: usize = 240;
 const PLACE_AGAIN: Duration = Duration::from_millis(500);
 
 /// An application of the group.
-struct Subject {
+pub(super) struct Subject {
     key: AppKey,
     app: Application,
     hydrator: Hydrator,
@@ -44,6 +44,20 @@ struct Subject {
     name: String,
     /// What it was asked by.
     request: Request,
+}
+
+impl Subject {
+    /// An application with its hydrator.
+    pub(super) fn of(key: &AppKey, app: Application, hydrator: Hydrator) -> Self {
+        let name = qualified_name(&key.namespace, &key.name).to_string();
+        let request = Request::of(&app);
+        Self { key: key.clone(), app, hydrator, name, request }
+    }
+
+    /// Whether nobody asked for a hydration of it.
+    pub(super) fn is_unasked(&self) -> bool {
+        self.request.is_none()
+    }
 }
 
 /// Hydrates a group, and writes how that ended.
@@ -60,13 +74,7 @@ pub(super) async fn run(context: &Context, group: &GroupKey) {
         return;
     }
     for subject in &subjects {
-        let now = context.clock.now();
-        let started = record::write(context, &subject.key, |app| {
-            decided::start(app, now);
-        });
-        if let Err(error) = started.await {
-            tracing::warn!(application = %subject.key, error, "that a hydration began could not be written");
-        }
+        start(context, subject).await;
     }
     let outcomes = outcomes(context, &world, group, &subjects).await;
     for (subject, outcome) in subjects.iter().zip(&outcomes) {
@@ -79,7 +87,18 @@ pub(super) async fn run(context: &Context, group: &GroupKey) {
         applications = subjects.len(), failed, seconds, "hydration ended");
 }
 
-/// The applications of a group that are worked on.
+/// Records that a run began.
+pub(super) async fn start(context: &Context, subject: &Subject) {
+    let now = context.clock.now();
+    let started = record::write(context, &subject.key, |app| {
+        decided::start(app, now);
+    });
+    if let Err(error) = started.await {
+        tracing::warn!(application = %subject.key, error, "that a hydration began could not be written");
+    }
+}
+
+/// The applications of a group that are worked on and may be hydrated. The others are told by a look of their own.
 fn subjects(context: &Context, world: &World, group: &GroupKey) -> Vec<Subject> {
     let mut found = Vec::new();
     for key in context.store.hydrated_by(group) {
@@ -88,15 +107,17 @@ fn subjects(context: &Context, world: &World, group: &GroupKey) -> Vec<Subject> 
         if !is_ours(context, world, &key, &app) {
             continue;
         }
-        let name = qualified_name(&key.namespace, &key.name).to_string();
-        let request = Request::of(&app);
-        found.push(Subject { key, app, hydrator, name, request });
+        if standing(context, world, &key, (&app, &hydrator)).is_err() {
+            context.hydrations.ask(&key);
+            continue;
+        }
+        found.push(Subject::of(&key, app, hydrator));
     }
     found
 }
 
 /// Records how a run ended, takes the request away that it served, and says so in an event.
-async fn end(context: &Context, subject: &Subject, outcome: &Outcome) {
+pub(super) async fn end(context: &Context, subject: &Subject, outcome: &Outcome) {
     let now = context.clock.now();
     let written = record::write(context, &subject.key, |app| {
         decided::end(app, &subject.hydrator, outcome, now);
@@ -121,19 +142,6 @@ async fn end(context: &Context, subject: &Subject, outcome: &Outcome) {
 /// Renders and commits; answers how that ended for each.
 async fn outcomes(context: &Context, world: &World, group: &GroupKey, subjects: &[Subject]) -> Vec<Outcome> {
     let names: Vec<String> = subjects.iter().map(|subject| subject.name.clone()).collect();
-    let members: Vec<Member<'_>> =
-        subjects.iter().map(|subject| Member { name: &subject.name, hydrator: &subject.hydrator }).collect();
-    let refusal = |at: usize, url: &str| match subjects.get(at) {
-        Some(subject) => match project_of(world, &subject.app) {
-            Ok(project) => world.repository_refusal(project, url),
-            Err(text) => Some(text),
-        },
-        None => None,
-    };
-    let wrong = problems(&members, &refusal);
-    if !wrong.is_empty() {
-        return failures(&names, &wrong, "");
-    }
     let Some(first) = subjects.first() else { return Vec::new() };
     let of_first = |text: String| BTreeMap::from([(0, text)]);
     let sha = match resolve(context, world, first).await {
@@ -164,14 +172,6 @@ async fn outcomes(context: &Context, world: &World, group: &GroupKey, subjects: 
         }
         Err(text) => failures(&names, &of_first(text), &sha),
     }
-}
-
-/// The project of an application, where that admits it.
-fn project_of<'a>(world: &'a World, app: &Application) -> Result<&'a Arc<AppProject>, String> {
-    let project = world.project(app.project()).map_err(|why| why.text(app.project()))?;
-    let metadata = &app.metadata;
-    let decision = namespace_permitted(project, &metadata.name, &metadata.namespace, &world.namespace);
-    decision.message.map_or(Ok(project), Err)
 }
 
 /// The commit that the dry revision means now.
@@ -301,31 +301,47 @@ async fn push(
         ]),
         manifest: commit::MANIFEST,
         metadata: commit::METADATA,
-        is_stale: if prunes { stale(context, group) } else { None },
+        is_stale: if prunes { stale(context, (group, sync)) } else { None },
+        is_shared: is_shared(context, (group, first)),
+        as_default_branch: subjects.iter().find_map(|subject| {
+            default_branch_refusal(context, world, &subject.key, (&subject.app, &subject.hydrator))
+        }),
         message: metadata.message(setting(commit::MESSAGE_TEMPLATE))?,
         note: metadata.note(),
         author: (name, email),
     };
-    let projects: BTreeSet<&str> = subjects.iter().map(|subject| subject.app.project()).collect();
+    let projects = BTreeSet::from([group.project.as_str()]);
     let writable = Repository::from(&world.push_repository(&sync.repo_url, &projects)?);
     let pushed = context.sources.hydrate(&writable, &hydration).await;
     pushed.map(|hydrated| hydrated.commit).map_err(|error| error.to_string())
 }
 
-/// Which directories of the branch nobody hydrates any more: made from the same dry repository, and no application's. As
-/// long as there are applications that nobody can read, nobody knows (CTL-119).
-fn stale(context: &Context, group: &GroupKey) -> Option<IsStale> {
+/// Whether applications that are hydrated apart from these write to the same branch.
+fn is_shared(context: &Context, (group, first): (&GroupKey, &Subject)) -> bool {
+    let sync = first.hydrator.sync_source();
+    let Some(branch) = BranchId::new(&sync.repo_url, &group.branch) else { return false };
+    let others = context.store.stakes(&branch, None);
+    let members = context.store.hydrated_by(group);
+    others.iter().any(|(key, stake, _)| stake.usage == Usage::Writes && members.binary_search(key).is_err())
+}
+
+/// Which directories of the branch nobody hydrates any more: made from the same dry repository, and no application's, also
+/// none that only syncs it. As long as there are applications that nobody can read, nobody knows (CTL-119).
+fn stale(context: &Context, (group, sync): (&GroupKey, &ApplicationSource)) -> Option<IsStale> {
     if context.store.holds_any() {
         tracing::warn!("nothing is removed from hydrated branches: some applications cannot be read");
         return None;
     }
-    let mut kept: BTreeSet<TreePath> = BTreeSet::new();
-    for key in context.store.hydrated_into_branch_of(group) {
-        // One that is gone meanwhile hydrates nothing; one that cannot be read says nothing about what is stale.
-        let Some(entry) = context.store.get(&key) else { continue };
-        let Some(hydrator) = entry.parse().ok()?.spec.source_hydrator else { continue };
-        kept.extend(destination(&hydrator));
-    }
+    let branch = BranchId::new(&sync.repo_url, &group.branch)?;
+    let mut kept: BTreeSet<TreePath> =
+        context.store.stakes(&branch, None).into_iter().map(|(_, stake, _)| stake.path).collect();
+    context.store.has_branch_reader(&branch, false, &mut |read| {
+        // One that cannot be parsed any more would have been held.
+        let app = read.entry.parse().ok();
+        let sources = app.iter().flat_map(|app| app.sources()).filter(|source| source.repo_url == read.url);
+        kept.extend(sources.filter_map(|source| TreePath::parse(&source.path).ok()));
+        false
+    });
     let dry = group.dry_repository.clone();
     Some(Arc::new(move |path, metadata| {
         let is_of_dry = commit::repository_of(metadata).is_some_and(|url| repo_url::normalize(&url) == dry);

@@ -8,6 +8,7 @@ use tiphys_render::{PATH_NOT_FOUND, Tree};
 
 use super::load::AppContext;
 use super::resolve::Resolved;
+use crate::hydration;
 use crate::memory::{SourcesId, Targets};
 use crate::rendering::{RenderFailure, Stamp};
 use crate::targets::{self, Admitted, TargetError, TargetRequest};
@@ -66,7 +67,7 @@ pub(super) async fn load(
     };
     let is_reusable = refresh.kind == RefreshKind::Normal && !known.is_empty();
     let request = target_request(cx, resolved, refresh, sources, &known);
-    let request = targets::admit(request).map_err(|error| Unavailable::target_state(&error))?;
+    let request = admit(cx, request).map_err(|error| Unavailable::target_state(&error))?;
     let remembered = if is_reusable { cx.memory.lock().targets.clone() } else { None };
     let is_same = |targets: &Targets| {
         targets.revisions == known
@@ -100,7 +101,7 @@ pub(super) async fn load_uploaded(
     let refresh = Refresh { level: Level::Recent, kind: RefreshKind::Normal, reason: Reason::Internal };
     let mut request = target_request(cx, resolved, refresh, cx.app.sources(), &[]);
     request.upload = Some(upload);
-    let request = targets::admit(request).map_err(|error| failed(&error))?;
+    let request = admit(cx, request).map_err(|error| failed(&error))?;
     load_sources(cx, &request, false).await.map_err(|error| match error {
         TargetError::Busy(_) => Unavailable::Busy,
         error => failed(&error),
@@ -158,7 +159,19 @@ pub(super) async fn load_newest(
     refresh: Refresh,
 ) -> Result<Targets, TargetError> {
     let request = target_request(cx, resolved, refresh, cx.app.sources(), &[]);
-    load_sources(cx, &targets::admit(request)?, false).await
+    load_sources(cx, &admit(cx, request)?, false).await
+}
+
+/// Admits what becomes targets of an application. What is not its own directory of a hydrated branch holds manifests of
+/// another application, which are not deployed with the rights of this one (INV-16).
+fn admit<'a>(cx: &AppContext<'_>, request: TargetRequest<'a>) -> Result<Admitted<'a>, TargetError> {
+    let hydrator = cx.app.spec.source_hydrator.as_ref();
+    let is_dry =
+        hydrator.is_some_and(|hydrator| request.sources == std::slice::from_ref(hydrator.dry_source()));
+    if !is_dry && let Some(text) = hydration::foreign_directory(cx.controller, &cx.world, &cx.key, &cx.app) {
+        return Err(TargetError::Manifests(text));
+    }
+    targets::admit(request)
 }
 
 /// What is said of a hydrator that nobody runs: the branch is compared as it is.

@@ -3,6 +3,7 @@ use std::sync::mpsc;
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
+use tiphys_api::settings::{Settings, SettingsData};
 use tiphys_render::MemoryTree;
 use tiphys_render::jsonnet::InProcess;
 use tiphys_render::needs::Supply;
@@ -81,10 +82,12 @@ async fn rnd_159_a_source_that_both_render_is_the_program_s_and_a_difference_is_
         ("app/templates/a.yaml", config_map("ours")),
     ];
     let tree: Arc<dyn Tree> = Arc::new(MemoryTree::from_files(files).unwrap());
+    let cm = BTreeMap::from([("tiphys.renderer.projects".to_owned(), "*".to_owned())]);
+    let settings = Settings::new(SettingsData { cm, ..SettingsData::default() });
     for (printed, counted) in [("ours", 0), ("theirs", 1)] {
         let mut task = task("shop");
         let annotation = "helm=compare".to_owned();
-        task.request.context = task.request.context.with_renderer(Some(&annotation));
+        task.request.context = task.request.context.with_renderer(Some(&annotation), &settings);
         let lacking = renders.get(Arc::clone(&tree), task.clone(), Arc::default()).await;
         let Ok(Outcome::Needs(needs)) = lacking else { panic!("the program is asked") };
         let mut supplies = Supplies::default();

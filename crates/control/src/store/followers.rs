@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::annotation;
+use tiphys_api::{Application, repo_url};
 use tiphys_go::steps::Steps;
+use tiphys_lifecycle::hydration::ownership::BranchId;
 use tiphys_lifecycle::webhook::{
     Push, STEPS_MAX, TagPush, repository_matches, revision_matches, source_paths,
 };
@@ -74,6 +75,27 @@ pub(crate) struct ByReference {
     dry: Repositories,
     /// Who follows by directory.
     within: HashSet<AppKey>,
+    /// URLs of all of them by where their repository is, however they are spelled.
+    spellings: HashMap<String, BTreeSet<SmolStr>>,
+}
+
+/// How much of a branch a source reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// One directory, as far as is known.
+    Directory(SmolStr),
+    /// Perhaps anything.
+    Branch,
+}
+
+/// A source that reads a branch.
+pub(super) struct Read<'a> {
+    pub(super) key: &'a AppKey,
+    /// URL of the source.
+    pub(super) url: &'a str,
+    pub(super) reads: Reads,
+    /// Whether it is the dry source of a hydrator.
+    pub(super) is_dry: bool,
 }
 
 impl ByReference {
@@ -81,10 +103,58 @@ impl ByReference {
     pub(crate) fn add(&mut self, key: &AppKey, app: &Application) {
         for source in app.sources() {
             add_to(&mut self.repositories, key, app, source);
+            self.spelled(&source.repo_url);
         }
         if let Some(hydrator) = &app.spec.source_hydrator {
             add_to(&mut self.dry, key, app, hydrator.dry_source());
+            self.spelled(&hydrator.dry_source().repo_url);
         }
+    }
+
+    fn spelled(&mut self, url: &str) {
+        if let Some(place) = repo_url::place(url) {
+            self.spellings.entry(place).or_default().insert(url.into());
+        }
+    }
+
+    /// Forgets a URL that no source has any more.
+    fn unspelled(&mut self, url: &str) {
+        if self.repositories.contains_key(url) || self.dry.contains_key(url) {
+            return;
+        }
+        let Some(place) = repo_url::place(url) else { return };
+        if let Some(urls) = self.spellings.get_mut(&place) {
+            urls.remove(url);
+            if urls.is_empty() {
+                self.spellings.remove(&place);
+            }
+        }
+    }
+
+    /// Sources that read a branch by its name, or as the default branch of its repository. Tags, ranges and commits are no
+    /// branches.
+    pub(super) fn readers<'a>(
+        &'a self,
+        branch: &'a BranchId,
+        as_default: bool,
+    ) -> impl Iterator<Item = Read<'a>> {
+        let names = if as_default {
+            ["HEAD".to_owned(), String::new()]
+        } else {
+            [branch.branch().to_owned(), format!("refs/heads/{}", branch.branch())]
+        };
+        let urls = self.spellings.get(branch.place()).into_iter().flatten();
+        let maps = urls.flat_map(|url| [(url, &self.repositories, false), (url, &self.dry, true)]);
+        maps.flat_map(move |(url, repositories, is_dry)| {
+            let references = repositories.get(url);
+            let followers = names.clone().into_iter().filter_map(move |name| references?.get(name.as_str()));
+            followers.flat_map(Followers::all).map(move |(key, reads)| Read {
+                key,
+                url,
+                reads: if is_dry { Reads::Branch } else { reads },
+                is_dry,
+            })
+        })
     }
 
     /// Notes whether everything that an application renders comes from its own directory, as its last rendering
@@ -144,9 +214,11 @@ impl ByReference {
         }
         for source in app.sources() {
             take_from(&mut self.repositories, key, app, source);
+            self.unspelled(&source.repo_url);
         }
         if let Some(hydrator) = &app.spec.source_hydrator {
             take_from(&mut self.dry, key, app, hydrator.dry_source());
+            self.unspelled(&hydrator.dry_source().repo_url);
         }
     }
 
@@ -279,6 +351,15 @@ impl Followers {
         self.everything.is_empty() && self.by_path.is_empty() && self.by_directory.is_empty()
     }
 
+    /// All of them, with how much they read.
+    fn all(&self) -> impl Iterator<Item = (&AppKey, Reads)> {
+        let directories = self.by_directory.values().flatten();
+        let within = directories
+            .flat_map(|(directory, keys)| keys.iter().map(|key| (key, Reads::Directory(directory.clone()))));
+        let named = self.by_path.values().flatten().chain(self.patterns.keys());
+        self.everything.iter().chain(named).map(|key| (key, Reads::Branch)).chain(within)
+    }
+
     fn concerned(&self, changed: &ChangedFiles<'_>, steps: &mut Steps, into: &mut BTreeSet<AppKey>) {
         into.extend(self.everything.iter().cloned());
         if changed.is_unknown() {
@@ -378,7 +459,45 @@ mod tests {
         for (key, app) in &apps {
             index.remove(key, app);
         }
-        assert!(index.repositories.is_empty(), "{index:?}");
+        assert!(index.repositories.is_empty() && index.spellings.is_empty(), "{index:?}");
+    }
+
+    /// INV-16: sources of a branch are found by whatever URL and name they have for it.
+    #[test]
+    fn inv_16_readers_of_a_branch_are_found_by_any_spelling() {
+        let apps: Vec<_> = [
+            (URL, "main", None),
+            ("https://Git.acme.test:443/Shop/ui.git", "refs/heads/main", Some(".")),
+            ("git@git.acme.test:shop/ui", "HEAD", Some("/a*b")),
+            ("https://git.acme.test/shop/ui/", "", None),
+            (URL, "dev", None),
+            ("https://git.acme.test/shop/other", "main", None),
+        ]
+        .into_iter()
+        .enumerate()
+        .map(|(number, (url, revision, paths))| app(number, url, revision, paths))
+        .collect();
+        let mut index = ByReference::default();
+        for (key, app) in &apps {
+            index.add(key, app);
+        }
+        index.keep_within(&apps[0].0, &apps[0].1, true);
+        let branch = BranchId::new("ssh://git@git.acme.test/shop/ui", "main").unwrap();
+        let readers = |as_default| {
+            index
+                .readers(&branch, as_default)
+                .map(move |read| (read.key.name.to_string(), as_default, read.reads))
+        };
+        let mut found: Vec<_> = readers(false).chain(readers(true)).collect();
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found.dedup();
+        let expected = [
+            ("a0", false, Reads::Directory("apps/0".into())),
+            ("a1", false, Reads::Branch),
+            ("a2", true, Reads::Branch),
+            ("a3", true, Reads::Branch),
+        ];
+        assert_eq!(found, expected.map(|(name, is_default, reads)| (name.to_owned(), is_default, reads)));
     }
 
     /// API-207: whoever renders one directory alone is found by the files in it; the others are asked as before.

@@ -1,5 +1,6 @@
 use super::*;
 use serde_json::{Value, json};
+use tiphys_lifecycle::hydration::ownership::BranchId;
 
 fn object(version: u64, change: impl FnOnce(&mut Value)) -> Arc<Object> {
     let mut value = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -53,6 +54,7 @@ fn ctl_108_members_of_a_group_are_found_until_they_hydrate_elsewhere() {
             "syncSource": {"targetBranch": branch, "path": "q"}})
     };
     let group = |branch: &str, revision: &str| GroupKey {
+        project: "p".to_owned(),
         dry_repository: tiphys_api::repo_url::normalize("https://x/dry.git"),
         dry_revision: revision.to_owned(),
         repository: tiphys_api::repo_url::normalize("https://x/dry.git"),
@@ -62,12 +64,19 @@ fn ctl_108_members_of_a_group_are_found_until_they_hydrate_elsewhere() {
     let own = vec![AppKey::new("argocd", "a")];
     assert_eq!(store.hydrated_by(&group("env/a", "main")), own);
     assert_eq!(store.hydrated_by(&group("env/a", "other")), []);
-    assert_eq!(store.hydrated_into_branch_of(&group("env/a", "other")), own);
+    let other = GroupKey { project: "q".to_owned(), ..group("env/a", "main") };
+    assert_eq!(store.hydrated_by(&other), [], "INV-16");
+    let claimants = |branch: &str| -> Vec<AppKey> {
+        let branch = BranchId::new("git@x:dry", branch).unwrap();
+        store.stakes(&branch, None).into_iter().map(|(key, _, _)| key).collect()
+    };
+    assert_eq!(claimants("env/a"), own);
     upsert(&store, object(6, |v| v["spec"]["sourceHydrator"] = hydrator("env/b")));
-    assert_eq!(store.hydrated_into_branch_of(&group("env/a", "main")), []);
+    assert_eq!((claimants("env/a"), claimants("env/b")), (vec![], own.clone()));
     assert_eq!(store.hydrated_by(&group("env/b", "main")), own);
     store.remove(&AppKey::new("argocd", "a"));
     assert_eq!(store.hydrated_by(&group("env/b", "main")), []);
+    assert_eq!(claimants("env/b"), []);
 }
 
 /// F7: settings are taken by the same rule, so that a late watch does not undo what an answer has shown.

@@ -60,6 +60,21 @@ impl World {
         Self { servers, sim, controller }
     }
 
+    /// Ends the controller, changes what is stored, and starts another one with something about it.
+    pub(crate) async fn restart(
+        self,
+        while_down: impl FnOnce(&Sim),
+        change: impl FnOnce(&mut ControllerOptions),
+    ) -> Self {
+        let Self { servers, sim, controller } = self;
+        controller.abandon();
+        while_down(&sim);
+        let mut options = options(connection(&sim), &servers);
+        change(&mut options);
+        let controller = Controller::start(options).await.unwrap();
+        Self { servers, sim, controller }
+    }
+
     /// Commits one `ConfigMap` that holds a value; returns the commit.
     pub(crate) fn commit(&self, value: &str) -> String {
         self.commit_to(URL, value)

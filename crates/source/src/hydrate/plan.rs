@@ -99,6 +99,8 @@ mod tests {
             manifest: "manifest.yaml",
             metadata: "meta",
             is_stale: None,
+            is_shared: false,
+            as_default_branch: None,
             message: "message".to_owned(),
             note: "note".to_owned(),
             author: ("Ada".to_owned(), "ada@x".to_owned()),

@@ -64,6 +64,9 @@ async fn once(
     let listing = git.list(repository, &[]);
     let listing = observed(git.observer(), (repository, Request::CommitLsRemote, ""), listing).await?;
     let list = RefList::parse(&listing)?;
+    if let Some(text) = wanted.as_default_branch.as_ref().filter(|_| list.is_default(&wanted.target_branch)) {
+        return Err(SourceError::Denied { text: text.clone() }.into());
+    }
     let head = |branch: &str| list.commit(&format!("refs/heads/{branch}"));
     let (sync, target) = (head(&wanted.sync_branch), head(&wanted.target_branch));
     let notes = list.commit(NOTES);
@@ -155,7 +158,7 @@ fn make(directory: &Path, found: &Found, wanted: &Hydration, now: Timestamp) -> 
         pushes.push(to_target(head));
     }
     let note = scratch.note(found.notes.as_deref(), head)?;
-    let has_note = note.is_some_and(|note| note.trim() == wanted.note.trim());
+    let has_note = note.is_some_and(|note| wanted.is_noted(&note));
     let pushed = if has_note { Pushed::Nothing } else { Pushed::Note };
     Ok(Made { commit: head.clone(), pushes, has_note, pushed })
 }

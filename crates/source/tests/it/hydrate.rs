@@ -29,6 +29,8 @@ fn hydration(manifests: &[(&str, &str)], sha: &str) -> Hydration {
         manifest: "manifest.yaml",
         metadata: "hydrator.metadata",
         is_stale: None,
+        is_shared: false,
+        as_default_branch: None,
         message: format!("{sha}: text\n"),
         note: format!("{{\"drySha\":\"{sha}\"}}"),
         author: ("Argo CD".to_owned(), "argo-cd@example.com".to_owned()),
