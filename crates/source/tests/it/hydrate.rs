@@ -226,3 +226,37 @@ async fn ctl_114_manifests_are_pushed_over_ssh() {
     assert_eq!(world.git(&["rev-parse", "env/dev"]).await, pushed.commit);
     assert_eq!(note(&world, &pushed.commit).await, "{\"drySha\":\"sha1\"}");
 }
+
+/// INV-16: the default branch is not written where that is refused, whichever branch it is; another one is.
+#[tokio::test]
+async fn inv_16_refused_default_branch_is_not_written() {
+    let world = origin().await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let before = world.git(&["rev-parse", "main"]).await;
+    let wanted = |branch: &str| Hydration {
+        sync_branch: branch.to_owned(),
+        target_branch: branch.to_owned(),
+        as_default_branch: Some("the branch is read".to_owned()),
+        ..hydration(&[("apps/a", "kind: A\n")], "sha1")
+    };
+    let error = world.sources.hydrate(&repository, &wanted("main")).await.unwrap_err();
+    assert_eq!(error, SourceError::Denied { text: "the branch is read".to_owned() });
+    assert_eq!(world.git(&["rev-parse", "main"]).await, before);
+    world.sources.hydrate(&repository, &wanted("env/dev")).await.unwrap();
+}
+
+/// INV-16, CTL-114: a run that changes nothing leaves the note of others who write to the branch.
+#[tokio::test]
+async fn inv_16_notes_of_a_shared_branch_stay() {
+    let world = origin().await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let shared =
+        |path: &str, sha: &str| Hydration { is_shared: true, ..hydration(&[(path, "kind: A\n")], sha) };
+    world.sources.hydrate(&repository, &shared("apps/a", "sha1")).await.unwrap();
+    let theirs = world.sources.hydrate(&repository, &shared("apps/b", "sha2")).await.unwrap();
+    let again = world.sources.hydrate(&repository, &shared("apps/a", "sha3")).await.unwrap();
+    assert_eq!(again, Hydrated { commit: theirs.commit.clone(), pushed: Pushed::Nothing });
+    assert_eq!(note(&world, &theirs.commit).await, "{\"drySha\":\"sha2\"}");
+}
