@@ -233,7 +233,7 @@ fn may_name_projects(caller: &Caller<'_>, set: &ApplicationSet, facts: &ApiFacts
     let mut others = set.generator_projects().filter(|project| *project != set.rbac_project());
     others.try_for_each(|project| {
         let mut there = set.clone();
-        there.spec.project = project.to_owned();
+        project.clone_into(&mut there.spec.project);
         may(caller, Verb::Create, &there, facts)
     })
 }

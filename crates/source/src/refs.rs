@@ -155,13 +155,11 @@ impl RefList {
     /// Whether `HEAD` means a branch. Where the server does not say which one it means, that may be any branch that is at
     /// the same commit.
     pub(crate) fn is_default(&self, branch: &str) -> bool {
-        match &self.default_branch {
-            Some(default) => **default == *branch,
-            None => {
-                let head = self.commit(HEAD);
-                head.is_some() && head == self.commit(&format!("refs/heads/{branch}"))
-            }
+        if let Some(default) = &self.default_branch {
+            return **default == *branch;
         }
+        let head = self.commit(HEAD);
+        head.is_some() && head == self.commit(&format!("refs/heads/{branch}"))
     }
 
     /// The commit a full name means.

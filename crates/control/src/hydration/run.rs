@@ -335,13 +335,19 @@ fn stale(context: &Context, (group, sync): (&GroupKey, &ApplicationSource)) -> O
     let branch = BranchId::new(&sync.repo_url, &group.branch)?;
     let mut kept: BTreeSet<TreePath> =
         context.store.stakes(&branch, None).into_iter().map(|(_, stake, _)| stake.path).collect();
-    context.store.has_branch_reader(&branch, false, &mut |read| {
-        // One that cannot be parsed any more would have been held.
-        let app = read.entry.parse().ok();
-        let sources = app.iter().flat_map(|app| app.sources()).filter(|source| source.repo_url == read.url);
+    // Read when nobody waits for the store any more.
+    let mut readers = Vec::new();
+    for as_default in [false, true] {
+        context.store.has_branch_reader(&branch, as_default, &mut |read| {
+            readers.push((read.entry.clone(), read.url.to_owned()));
+            false
+        });
+    }
+    for (entry, url) in readers {
+        let app = entry.parse().ok()?;
+        let sources = app.sources().iter().filter(|source| source.repo_url == url);
         kept.extend(sources.filter_map(|source| TreePath::parse(&source.path).ok()));
-        false
-    });
+    }
     let dry = group.dry_repository.clone();
     Some(Arc::new(move |path, metadata| {
         let is_of_dry = commit::repository_of(metadata).is_some_and(|url| repo_url::normalize(&url) == dry);
