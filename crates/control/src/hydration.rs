@@ -11,7 +11,7 @@ mod record;
 mod run;
 mod standing;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -43,6 +43,8 @@ pub(crate) struct Hydrations {
     pushed: Mutex<HashSet<AppKey>>,
     /// Held while a claim of a directory is decided and stored.
     claims: tokio::sync::Mutex<()>,
+    /// Claims whose signatures were verified: they count until they are signed anew when the key is changed.
+    signed: Mutex<HashMap<AppKey, standing::Signed>>,
 }
 
 impl Hydrations {
@@ -61,6 +63,7 @@ impl Hydrations {
     pub(crate) fn forget(&self, key: &AppKey) {
         self.checks.cancel_timer(key);
         self.pushed.lock().remove(key);
+        self.signed.lock().remove(key);
     }
 
     /// Nothing is handed out any more.

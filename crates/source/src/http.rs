@@ -169,6 +169,7 @@ async fn list_second_version(
     packet::write_line(&mut message, "command=ls-refs");
     message.extend_from_slice(b"0001");
     packet::write_line(&mut message, "peel");
+    packet::write_line(&mut message, "symrefs");
     for prefix in prefixes {
         packet::write_line(&mut message, &format!("ref-prefix {prefix}"));
     }

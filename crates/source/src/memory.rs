@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use tiphys_render::{MemoryTree, PathError, Tree, TreePath};
 
 use crate::hydrate::{Branch, Hydrated, Hydration, Pushed, check_branch, plan};
+use crate::refs::RefList;
 use crate::repository::hex;
 use crate::store::parse_commit;
 use crate::tree::CommitData;
@@ -205,12 +206,14 @@ impl Fetched {
     ) -> Result<Hydrated, SourceError> {
         check_branch(&wanted.sync_branch)?;
         check_branch(&wanted.target_branch)?;
-        self.list(repository, deadline).await?;
+        let list = RefList::parse(&self.list(repository, deadline).await?)?;
         let (servers, url) = (&self.repositories, repository.url.expose());
         if servers.0.lock().get(&key(url)).is_some_and(|stored| stored.is_read_only) {
             return Err(SourceError::Denied { text: "the repository is read-only".to_owned() });
         }
-        if let Some(text) = wanted.as_default_branch.as_ref().filter(|_| wanted.target_branch == "main") {
+        if let Some(text) =
+            wanted.as_default_branch.as_ref().filter(|_| list.is_default(&wanted.target_branch))
+        {
             return Err(SourceError::Denied { text: text.clone() });
         }
         let head = |branch: &str| servers.get_ref(url, &format!("refs/heads/{branch}"));

@@ -17,6 +17,7 @@ use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 use tiphys_source::Freshness;
 
 use super::run::Subject;
+use super::standing::NotHeld;
 use super::{record, run, standing};
 use crate::app_key::AppKey;
 use crate::context::Context;
@@ -52,9 +53,13 @@ pub(super) async fn look(context: &Context, key: &AppKey) -> Option<Duration> {
     if let Err(text) = standing::standing(context, &world, key, (&app, hydrator)) {
         return refused(context, key, (&app, hydrator), &text).await;
     }
-    if let Err(error) = standing::hold(context, &world, key).await {
-        tracing::debug!(application = %key, error, "the claim of a directory was not signed");
-        return Some(WRITE_AGAIN);
+    match standing::hold(context, &world, key).await {
+        Ok(()) => {}
+        Err(NotHeld::Refused(text)) => return refused(context, key, (&app, hydrator), &text).await,
+        Err(NotHeld::Unwritten(error)) => {
+            tracing::warn!(application = %key, error, "failed to write the claim of a directory");
+            return Some(WRITE_AGAIN);
+        }
     }
     let group = GroupKey::of(hydrator, app.project());
     let (now, patience) = (context.clock.now(), Context::intervals(&world, key).soft);

@@ -1,20 +1,24 @@
 //! Whether an application may be hydrated, and whether the directory that it is hydrated to is its own (CTL-109, INV-16):
 //! gathers the facts for `tiphys_lifecycle::hydration::ownership` and asks it. Looks, runs and rounds ask here.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use smol_str::SmolStr;
 use tiphys_api::application::Hydrator;
 use tiphys_api::names::annotation;
 use tiphys_api::{AppProject, Application};
 use tiphys_engine::tracking::qualified_name;
 use tiphys_lifecycle::hydration::group;
 use tiphys_lifecycle::hydration::ownership::{
-    Age, BranchFacts, BranchId, Claim, Extent, Loss, Reader, Usage, claimed, held_since, loss, signed_claim,
-    told,
+    Age, BranchFacts, BranchId, Claim, Extent, Loss, Reader, Usage, claimed, held_since, is_precluded, loss,
+    signed_claim, told,
 };
 use tiphys_lifecycle::hydration::record as decided;
 use tiphys_policy::project::{namespace_enabled, namespace_permitted};
 use tiphys_render::TreePath;
+use tiphys_source::Repository;
 
 use super::record;
 use crate::app_key::AppKey;
@@ -101,39 +105,103 @@ fn words(loss: &Loss, hydrator: &Hydrator) -> String {
     told(loss, hydrator, &|namespace, name| qualified_name(namespace, name).to_string())
 }
 
-/// Signs since when an application holds its directory, before it writes there for the first time (CTL-109). One claim is
-/// decided after the other, so that two new ones do not both see none.
+/// Signs since when an application holds its directory, before it writes there for the first time, and anew when the key
+/// was changed (CTL-109). One claim is decided after the other, so that two new ones do not both see none.
 ///
 /// # Errors
 /// When it does not stand any more, or that cannot be written.
-pub(super) async fn hold(context: &Context, world: &World, key: &AppKey) -> Result<(), String> {
-    let is_held = || -> Option<bool> {
-        let entry = context.store.get(key)?;
-        let hydrator = entry.parse().ok()?.spec.source_hydrator?;
-        Some(since(world, &entry, &hydrator).is_some())
-    };
+pub(super) async fn hold(context: &Context, world: &World, key: &AppKey) -> Result<(), NotHeld> {
     let Some(secret) = world.settings.secret("server.secretkey") else { return Ok(()) };
-    if is_held().unwrap_or(true) {
-        return Ok(());
+    let secret = secret.expose().as_bytes();
+    let stored = || {
+        let entry = context.store.get(key)?;
+        let app = entry.parse().ok()?;
+        let written = entry.object.annotation(annotation::HYDRATION_CLAIM);
+        let hydrator = app.spec.source_hydrator.as_ref()?;
+        let is_signed = held_since(secret, &entry.object.metadata().uid, hydrator, written).is_some();
+        (!is_signed).then_some((entry, app))
+    };
+    let Some((_, app)) = stored() else { return Ok(()) };
+    match default_branch(context, world, key, &app).await {
+        Ok(None) => {}
+        Ok(Some(text)) => return Err(NotHeld::Refused(text)),
+        // Nothing is signed before that is known; it is found out once more before anything is pushed.
+        Err(error) => {
+            tracing::debug!(application = %key, error, "the default branch of a hydrated repository is not known");
+            return Ok(());
+        }
     }
     let _one_at_a_time = context.hydrations.claims.lock().await;
-    let Some(entry) = context.store.get(key) else { return Ok(()) };
-    let Ok(app) = entry.parse() else { return Ok(()) };
+    let Some((entry, app)) = stored() else { return Ok(()) };
     let Some(hydrator) = &app.spec.source_hydrator else { return Ok(()) };
-    standing(context, world, key, (&app, hydrator))?;
-    let uid = &entry.object.metadata().uid;
-    let signed = signed_claim(secret.expose().as_bytes(), uid, hydrator, context.clock.now());
-    match signed {
-        Some(signed) => record::write(context, key, |app| decided::claim(app, &signed)).await,
+    standing(context, world, key, (&app, hydrator)).map_err(NotHeld::Refused)?;
+    let since = since(context, world, &entry, hydrator).unwrap_or_else(|| context.clock.now());
+    match signed_claim(secret, &entry.object.metadata().uid, hydrator, since) {
+        Some(signed) => {
+            let written = record::write(context, key, |app| decided::claim(app, &signed)).await;
+            written.map_err(NotHeld::Unwritten)
+        }
         None => Ok(()),
     }
 }
 
-/// Since when an application is known to hold its directory.
-fn since(world: &World, entry: &AppEntry, hydrator: &Hydrator) -> Option<jiff::Timestamp> {
+/// Why a claim is not signed.
+#[derive(Debug)]
+pub(super) enum NotHeld {
+    /// The application does not stand.
+    Refused(String),
+    /// The API server did not take it.
+    Unwritten(String),
+}
+
+/// The refusal of an application whose branch is the default branch of its repository and must not be.
+async fn default_branch(
+    context: &Context,
+    world: &World,
+    key: &AppKey,
+    app: &Application,
+) -> Result<Option<String>, String> {
+    let Some(hydrator) = &app.spec.source_hydrator else { return Ok(None) };
+    let Some(refusal) = default_branch_refusal(context, world, key, (app, hydrator)) else { return Ok(None) };
+    let url = &hydrator.sync_source().repo_url;
+    let repository = Repository::from(&world.push_repository(url, &BTreeSet::from([app.project()]))?);
+    let asked = context.sources.is_default_branch(&repository, hydrator.target_branch()).await;
+    Ok(asked.map_err(|error| error.to_string())?.then_some(refusal))
+}
+
+/// Since when an application is known to hold its directory: the controller signed that with the present key, or with a
+/// former one and was seen by this process to have done so.
+fn since(context: &Context, world: &World, entry: &AppEntry, hydrator: &Hydrator) -> Option<Timestamp> {
     let secret = world.settings.secret("server.secretkey")?;
-    let written = entry.object.annotation(annotation::HYDRATION_CLAIM);
-    held_since(secret.expose().as_bytes(), &entry.object.metadata().uid, hydrator, written)
+    let object = &entry.object;
+    let written = object.annotation(annotation::HYDRATION_CLAIM)?;
+    let key = AppKey::new(object.namespace(), object.name());
+    let seen = || Signed {
+        uid: object.metadata().uid.clone(),
+        written: written.into(),
+        claimed: claimed(hydrator).ok(),
+    };
+    let mut signed = context.hydrations.signed.lock();
+    match held_since(secret.expose().as_bytes(), &object.metadata().uid, hydrator, Some(written)) {
+        Some(since) => {
+            if signed.get(&key).is_none_or(|known| known.written != written) {
+                signed.insert(key, seen());
+            }
+            Some(since)
+        }
+        None => {
+            let is_known = signed.get(&key).is_some_and(|known| *known == seen());
+            written.split_once(' ').filter(|_| is_known).and_then(|(since, _)| since.parse().ok())
+        }
+    }
+}
+
+/// A claim whose signature was verified once in this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Signed {
+    uid: SmolStr,
+    written: SmolStr,
+    claimed: Option<(TreePath, Vec<(BranchId, Usage)>)>,
 }
 
 /// Facts about a branch, as the store and the projects have them.
@@ -153,8 +221,12 @@ impl Facts<'_> {
         (path, usage): (TreePath, Usage),
         hydrator: &Hydrator,
     ) -> Claim {
-        let age = Age { held_since: since(self.world, entry, hydrator), ..age(entry) };
+        let age = Age { held_since: self.since(entry, hydrator), ..age(entry) };
         Claim { project: project.to_owned(), path, usage, age }
+    }
+
+    fn since(&self, entry: &AppEntry, hydrator: &Hydrator) -> Option<Timestamp> {
+        since(self.context, self.world, entry, hydrator)
     }
 
     /// Whether an application counts: its namespace is worked on, and its project permits it and these repositories.
@@ -166,14 +238,33 @@ impl Facts<'_> {
             && urls.iter().all(|url| world.repository_refusal(project, url).is_none())
     }
 
-    /// Whether a reader of the branch, or of the default branch, precludes a claim.
+    /// Whether readers of the branch, or of the default branch, preclude a claim.
     fn is_precluded_by(&self, claim: &Claim, as_default: bool) -> bool {
+        let mut affected = BTreeSet::new();
         self.context.store.has_branch_reader(self.branch, as_default, &mut |read| {
             let project = &read.entry.declared.project;
-            *project != claim.project.as_str()
-                && reader(read).precludes(claim)
+            let is_other = *project != claim.project.as_str();
+            let reader = is_other.then(|| reader(read)).filter(|reader| reader.is_affected(claim));
+            if let Some(reader) = reader.filter(|reader| !affected.contains(&reader.extent))
                 && self.is_permitted(read.key, project, &[read.url])
-        })
+            {
+                affected.insert(reader.extent);
+            }
+            false
+        });
+        is_precluded(&affected, &|extent| self.is_held_in(&claim.project, extent))
+    }
+
+    /// Whether an application of a project is known to hold a directory that is read.
+    fn is_held_in(&self, project: &str, extent: &Extent) -> bool {
+        let stakes = self.context.store.stakes(self.branch, None).into_iter();
+        stakes
+            .filter(|(_, stake, _)| stake.project == project && stake.usage == Usage::Writes)
+            .filter(|(_, stake, _)| extent.reads(&stake.path))
+            .any(|(_, _, entry)| {
+                let hydrator = entry.parse().ok().and_then(|app| app.spec.source_hydrator);
+                hydrator.is_some_and(|hydrator| self.since(&entry, &hydrator).is_some())
+            })
     }
 }
 

@@ -304,6 +304,19 @@ fn thief(path: &str) -> Value {
         "syncSource": {"repoURL": URL, "targetBranch": "env/dev", "path": path}})
 }
 
+const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
+
+/// Makes the key that claims are signed with.
+fn key(world: &World) {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "argocd-secret",
+        "labels": {"app.kubernetes.io/part-of": "argocd"}}, "stringData": {"server.secretkey": "a-key"}});
+    world.ask(Method::POST, SECRETS, &secret);
+}
+
+fn claim(world: &World, name: &str) -> Value {
+    app(world, name)["metadata"]["annotations"]["tiphys.dev/hydration-claim"].clone()
+}
+
 fn message(world: &World, name: &str) -> String {
     current(world, name)["message"].as_str().unwrap_or_default().to_owned()
 }
@@ -382,9 +395,7 @@ async fn inv_16_directory_of_another_project_is_not_overwritten() {
 #[tokio::test(start_paused = true)]
 async fn inv_16_older_application_takes_no_directory_in_use() {
     let world = world().await;
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "argocd-secret",
-        "labels": {"app.kubernetes.io/part-of": "argocd"}}, "stringData": {"server.secretkey": "a-key"}});
-    world.ask(Method::POST, "/api/v1/namespaces/argocd/secrets", &secret);
+    key(&world);
     projects(&world, &[URL, THEIRS]).await;
     dry(&world, &[("shop", "one")]);
     their_dry(&world, "stolen");
@@ -394,9 +405,6 @@ async fn inv_16_older_application_takes_no_directory_in_use() {
     create_in(&world, "red", "shop", &hydrator("shop"));
     world.pass(SOON).await;
     assert_eq!(current(&world, "shop")["phase"], "Hydrated", "{}", message(&world, "shop"));
-    let claim = |world: &World, name: &str| {
-        app(world, name)["metadata"]["annotations"]["tiphys.dev/hydration-claim"].clone()
-    };
     assert_ne!(claim(&world, "shop"), Value::Null);
     let forged = json!({"phase": "Hydrated", "startedAt": "2025-01-01T00:00:00Z",
         "finishedAt": "2025-01-01T00:00:01Z", "message": "", "drySHA": "0", "hydratedSHA": "0",
@@ -445,8 +453,14 @@ async fn inv_16_branches_of_dry_sources_are_not_written() {
 /// source has for it.
 #[tokio::test(start_paused = true)]
 async fn inv_16_branches_of_plain_sources_are_not_written() {
-    for revision in ["main", "refs/heads/main", "HEAD", ""] {
+    for (revision, is_signed) in ["main", "refs/heads/main", "HEAD", ""]
+        .into_iter()
+        .flat_map(|revision| [(revision, false), (revision, true)])
+    {
         let world = world().await;
+        if is_signed {
+            key(&world);
+        }
         projects(&world, &[URL, THEIRS]).await;
         let sha = world.commit("one");
         their_dry(&world, "stolen");
@@ -507,4 +521,36 @@ async fn ctl_114_two_projects_share_a_branch() {
     world.pass(SOON).await;
     assert_eq!(current(&world, "shop")["phase"], "Hydrated");
     assert_eq!(world.servers.note(URL, &head(&world)), Some(note));
+}
+
+/// INV-16: claims outlive a change of the key that they are signed with.
+#[tokio::test(start_paused = true)]
+async fn inv_16_claims_are_signed_anew_with_a_new_key() {
+    let world = world().await;
+    key(&world);
+    projects(&world, &[URL, THEIRS]).await;
+    dry(&world, &[("shop", "one")]);
+    their_dry(&world, "stolen");
+    create_in(&world, "blue", "thief", &thief("apps/thief"));
+    world.pass(SOON).await;
+    create_in(&world, "red", "shop", &hydrator("shop"));
+    world.pass(SOON).await;
+    let before = claim(&world, "shop");
+    world.change_object(
+        &format!("{APPLICATIONS}/thief"),
+        &json!({"spec": {"sourceHydrator": thief("apps/shop")}}),
+    );
+    world.pass(SOON).await;
+    assert_eq!(current(&world, "thief")["phase"], "Failed");
+    world.change_object(
+        &format!("{SECRETS}/argocd-secret"),
+        &json!({"stringData": {"server.secretkey": "other"}}),
+    );
+    world.pass(Duration::from_mins(10)).await;
+    let after = claim(&world, "shop");
+    let since = |claim: &Value| claim.as_str().unwrap().split_once(' ').unwrap().0.to_owned();
+    assert_ne!(after, before);
+    assert_eq!(since(&after), since(&before));
+    assert_eq!(current(&world, "thief")["phase"], "Failed");
+    assert!(file(&world, "apps/shop/manifest.yaml").contains("one"));
 }

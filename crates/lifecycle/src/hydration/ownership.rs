@@ -7,7 +7,7 @@
 //! more than an unsigned one. Of two signed claims the later one counts: it was given when the earlier one was not made.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use tiphys_api::application::Hydrator;
@@ -129,23 +129,32 @@ impl Claim {
 
 /// Whether two directories are the same, or one lies in the other.
 pub fn overlap(a: &TreePath, b: &TreePath) -> bool {
-    let lies_in = |inner: &TreePath, outer: &TreePath| {
-        outer.is_root()
-            || inner
-                .as_str()
-                .strip_prefix(outer.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     lies_in(a, b) || lies_in(b, a)
 }
 
+/// Whether a directory is another one, or lies in it.
+fn lies_in(inner: &TreePath, outer: &TreePath) -> bool {
+    let below = inner.as_str().strip_prefix(outer.as_str());
+    outer.is_root() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// How much of a branch an Application with a plain source, or with a dry source, reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
     /// One directory, and nothing outside of it.
     Directory(TreePath),
     /// Perhaps anything.
     Branch,
+}
+
+impl Extent {
+    /// Whether what is written to a directory may be read.
+    pub fn reads(&self, path: &TreePath) -> bool {
+        match self {
+            Self::Directory(own) => lies_in(path, own),
+            Self::Branch => true,
+        }
+    }
 }
 
 /// An Application that reads a branch and does not claim a directory of it.
@@ -160,14 +169,20 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Whether a claim must not change what is read: of another project, and there before.
-    pub fn precludes(&self, claim: &Claim) -> bool {
-        let is_touched = match &self.extent {
-            Extent::Directory(path) => overlap(path, &claim.path),
-            Extent::Branch => true,
-        };
-        claim.usage == Usage::Writes && self.project != claim.project && is_touched && self.age < claim.age
+    /// Whether a claim would change what is read: of another project, and there before.
+    pub fn is_affected(&self, claim: &Claim) -> bool {
+        claim.usage == Usage::Writes
+            && self.project != claim.project
+            && self.extent.reads(&claim.path)
+            && self.age < claim.age
     }
+}
+
+/// Whether affected readers preclude a claim. One that reads a directory which the claimant's project is known to hold
+/// (`is_held_in`) does not: it began to read there when the project wrote there already, and would have precluded that
+/// claim otherwise. So nobody keeps a project out of a branch by reading it.
+pub fn is_precluded(affected: &BTreeSet<Extent>, is_held_in: &dyn Fn(&Extent) -> bool) -> bool {
+    affected.iter().any(|extent| !is_held_in(extent))
 }
 
 /// Facts about one branch.
@@ -175,7 +190,7 @@ pub trait BranchFacts {
     /// Claims of directories that are this one, lie in it, or that it lies in; of permitted Applications.
     fn claims(&self, path: &TreePath) -> Vec<Claim>;
 
-    /// Whether a permitted reader precludes a claim.
+    /// Whether permitted readers preclude a claim ([`is_precluded`]).
     fn is_precluded(&self, claim: &Claim) -> bool;
 }
 

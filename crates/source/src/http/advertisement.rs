@@ -3,6 +3,7 @@
 use super::connection::SERVICE;
 use super::packet::{self, Packet};
 use super::{HttpError, unexpected};
+use crate::refs::HEAD;
 
 /// The answer to the first request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +85,9 @@ impl Reader {
         let (line, capabilities) = line.split_once('\0').unwrap_or((line, ""));
         for capability in capabilities.split(' ') {
             refuse_other_hash(capability)?;
+            if let Some(target) = capability.strip_prefix("symref=HEAD:") {
+                self.lines.head(target)?;
+            }
         }
         // The name of no ref, in a repository without any.
         if !line.ends_with(" capabilities^{}") {
@@ -131,18 +135,35 @@ impl RefLines {
         let (Some(id), Some(name)) = (words.next(), words.next()) else {
             return Err(unexpected("the list of refs"));
         };
+        for word in words {
+            if let Some(target) = word.strip_prefix("symref-target:").filter(|_| name == HEAD) {
+                self.head(target)?;
+            }
+        }
         self.add(id, name)?;
-        match words.find_map(|word| word.strip_prefix("peeled:")) {
+        match line.split(' ').skip(2).find_map(|word| word.strip_prefix("peeled:")) {
             Some(peeled) => self.add(peeled, &format!("{name}^{{}}")),
             None => Ok(()),
         }
+    }
+
+    /// Adds which ref `HEAD` means, as `git ls-remote --symref` does.
+    fn head(&mut self, target: &str) -> Result<(), HttpError> {
+        if target.is_empty() || target.chars().any(char::is_control) {
+            return Err(unexpected("the list of refs"));
+        }
+        self.extend(&format!("ref: {target}\t{HEAD}\n"))
     }
 
     fn add(&mut self, id: &str, name: &str) -> Result<(), HttpError> {
         if !crate::refs::is_commit_sha(id) || name.is_empty() || name.chars().any(char::is_control) {
             return Err(unexpected("the list of refs"));
         }
-        self.text.extend_from_slice(format!("{id}\t{name}\n").as_bytes());
+        self.extend(&format!("{id}\t{name}\n"))
+    }
+
+    fn extend(&mut self, line: &str) -> Result<(), HttpError> {
+        self.text.extend_from_slice(line.as_bytes());
         if self.text.len() > self.bytes_max {
             return Err(HttpError::TooLarge { limit: self.bytes_max });
         }
@@ -197,7 +218,7 @@ mod tests {
     fn rnd_29_the_first_versions() {
         let first = format!("{ID} HEAD\0multi_ack symref=HEAD:refs/heads/main object-format=sha1");
         let (main, shallow) = (format!("{ID} refs/heads/main"), format!("shallow {ID}"));
-        let expected = refs(&format!("{ID}\tHEAD\n{ID}\trefs/heads/main\n"));
+        let expected = refs(&format!("ref: refs/heads/main\tHEAD\n{ID}\tHEAD\n{ID}\trefs/heads/main\n"));
         let service = "# service=git-upload-pack";
         assert_eq!(read(&[service, "0000", &first, &main, &shallow, "0000"]), Ok(Some(expected.clone())));
         assert_eq!(read(&[service, "0000", "version 1", &first, &main, "0000"]), Ok(Some(expected)));
@@ -233,7 +254,11 @@ mod tests {
         lines.push(&format!("{ID} refs/tags/v1 peeled:{}", "a".repeat(40))).unwrap();
         lines.push(&format!("{ID} HEAD symref-target:refs/heads/main")).unwrap();
         let text = String::from_utf8(lines.take()).unwrap();
-        assert_eq!(text, format!("{ID}\trefs/tags/v1\n{}\trefs/tags/v1^{{}}\n{ID}\tHEAD\n", "a".repeat(40)));
+        let peeled = "a".repeat(40);
+        let expected = format!(
+            "{ID}\trefs/tags/v1\n{peeled}\trefs/tags/v1^{{}}\nref: refs/heads/main\tHEAD\n{ID}\tHEAD\n"
+        );
+        assert_eq!(text, expected);
         assert!(lines.push("unborn HEAD symref-target:refs/heads/main").is_err());
     }
 }

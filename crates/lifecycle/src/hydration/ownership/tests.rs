@@ -40,7 +40,12 @@ impl BranchFacts for Branch {
     }
 
     fn is_precluded(&self, claim: &Claim) -> bool {
-        self.readers.iter().any(|reader| reader.precludes(claim))
+        let affected = self.readers.iter().filter(|reader| reader.is_affected(claim));
+        let held = |extent: &Extent| {
+            let own = self.claims.iter().filter(|own| own.project == claim.project);
+            own.filter(|own| own.age.held_since.is_some()).any(|own| extent.reads(&own.path))
+        };
+        is_precluded(&affected.map(|reader| reader.extent.clone()).collect(), &held)
     }
 }
 
@@ -127,7 +132,7 @@ fn inv_16_readers_that_were_there_before_are_not_written_over() {
         (within("apps/x"), true),
         (within("apps"), true),
         (within("."), true),
-        (within("apps/x/y"), true),
+        (within("apps/x/y"), false),
         (within("apps/y"), false),
     ] {
         assert_eq!(lost(reader("q", extent.clone(), "1"), &writer), is_lost, "{extent:?}");
@@ -190,4 +195,22 @@ fn ctl_108_what_a_hydrator_claims() {
         claims(proposed),
         [("h/wet next".to_owned(), Usage::Writes), ("h/wet env".to_owned(), Usage::Syncs)]
     );
+}
+
+#[test]
+fn inv_16_readers_keep_no_project_out_of_its_branch() {
+    let reader = |extent| Reader { project: "q".to_owned(), extent, age: age("reader", "1") };
+    let established = held(claim("p", "first", "apps/a", "2"), 9);
+    let new = claim("p", "second", "apps/b", "3");
+    let lost = |extent: &Extent, known: &Claim| {
+        let branch = Branch { claims: vec![known.clone()], readers: vec![reader(extent.clone())] };
+        loss(&new, &branch) == Some(Loss::Read)
+    };
+    for extent in [Extent::Branch, Extent::Directory(path(".")), Extent::Directory(path("apps"))] {
+        assert!(!lost(&extent, &established), "it came when the project was there: {extent:?}");
+        assert!(lost(&extent, &claim("p", "first", "apps/a", "2")), "that is not known: {extent:?}");
+        assert!(lost(&extent, &held(claim("r", "first", "apps/a", "2"), 9)), "another project: {extent:?}");
+    }
+    let same = Extent::Directory(path("apps/b"));
+    assert!(lost(&same, &established), "nobody of the project writes there yet");
 }
