@@ -48,6 +48,8 @@ pub struct GitQuestion {
     pub project: String,
     /// Whether the repository has to be registered for that project (ASET-274, ASET-278).
     pub registered_only: bool,
+    /// Whether the repository is read without credentials, because the project does not permit it (ASET-46).
+    pub without_credentials: bool,
     /// Whether the revision is resolved freshly (ASET-51).
     pub fresh: bool,
     /// Whether submodules are fetched.
@@ -63,6 +65,18 @@ impl GitQuestion {
             let shown = tiphys_api::repo_url::redact(&self.repo_url);
             format!("repository {shown} is not permitted in project '{}'", self.project)
         })
+    }
+}
+
+impl GitQuestion {
+    /// The error of a repository that was read without credentials.
+    pub fn unpermitted(&self, error: &dyn std::fmt::Display) -> String {
+        let shown = tiphys_api::repo_url::redact(&self.repo_url);
+        let why = match self.project.as_str() {
+            "" => "the ApplicationSet has no spec.project".to_owned(),
+            project => format!("it is not permitted in project '{project}'"),
+        };
+        format!("repository {shown} is read without credentials, as {why}: {error}")
     }
 }
 

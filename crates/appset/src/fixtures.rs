@@ -38,6 +38,8 @@ pub(crate) struct World {
     /// What was asked for, and whether first answers are late.
     pub(crate) asked: RefCell<Vec<String>>,
     pub(crate) is_late: bool,
+    /// Whether repositories were to be read without credentials, question by question.
+    pub(crate) anonymous: RefCell<Vec<bool>>,
     pub(crate) known: RefCell<BTreeSet<String>>,
 }
 
@@ -54,6 +56,7 @@ impl Default for World {
             settings: Settings::default(),
             asked: RefCell::default(),
             is_late: false,
+            anonymous: RefCell::default(),
             known: RefCell::default(),
         }
     }
@@ -139,6 +142,7 @@ impl World {
     }
 
     fn registered(&self, question: &GitQuestion) -> Answer<()> {
+        self.anonymous.borrow_mut().push(question.without_credentials);
         let is_own =
             || self.owners.get(question.repo_url.as_str()).is_some_and(|own| *own == question.project);
         question.registration_refusal(is_own).map_or(Ok(()), |refusal| Err(NoAnswer::Failed(refusal)))

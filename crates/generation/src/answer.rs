@@ -17,7 +17,7 @@ use tiphys_cluster::{ObjectEvent, ObjectQuery, Target, error_chain, watch_object
 use tiphys_installation::objects;
 use tiphys_object::{Gvk, Object};
 use tiphys_policy::signature::Verdict;
-use tiphys_source::{Freshness, Repository, Signed};
+use tiphys_source::{Freshness, Repository, Signed, SourceError};
 use tokio::sync::mpsc;
 
 use crate::ledger::{Given, Ledger, Question};
@@ -78,18 +78,25 @@ async fn git(by: &Answerer, ledger: &Ledger, question: &GitQuestion) -> Result<G
         return Err(refusal);
     }
     let sources = &by.sources;
-    let repository = world.repository(&question.repo_url, &question.project)?;
-    let repository = Repository::from(&repository);
+    let repository = if question.without_credentials {
+        Repository::anonymous(&question.repo_url)
+    } else {
+        Repository::from(&world.repository(&question.repo_url, &question.project)?)
+    };
+    let told = |error: SourceError| match question.without_credentials {
+        true => question.unpermitted(&error),
+        false => error.to_string(),
+    };
     let freshness = if question.fresh { Freshness::Fetch } else { Freshness::Cached };
     let resolved = sources.resolve(&repository, &question.revision, freshness).await;
-    let commit = resolved.map_err(|error| error.to_string())?;
+    let commit = resolved.map_err(told)?;
     verify(by, ledger, question, (&repository, &commit)).await?;
     let tree = if question.submodules {
         sources.tree(&repository, &commit).await
     } else {
         sources.tree_without_submodules(&repository, &commit).await
     };
-    let tree = tree.map_err(|error| error.to_string())?;
+    let tree = tree.map_err(told)?;
     by.listings.get(by.compute, &question.what, tree).await
 }
 

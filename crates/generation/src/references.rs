@@ -88,3 +88,131 @@ pub(crate) async fn plugin_token(
 fn of_control_plane(purpose: Purpose, namespace: &str, name: &str) -> Reference {
     Reference::new(purpose, &Namespaces { set: namespace, control_plane: namespace }, name, "")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use futures::future::BoxFuture;
+
+    use super::*;
+
+    /// Secrets and `ConfigMaps` of one namespace, by name.
+    #[derive(Default)]
+    struct Objects(BTreeMap<&'static str, Referenced>);
+
+    impl Objects {
+        fn with(mut self, name: &'static str, labels: &[(&str, &str)], data: &[(&str, &str)]) -> Self {
+            let texts = |pairs: &[(&str, &str)]| {
+                pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+            };
+            self.0.insert(name, Referenced { labels: texts(labels), data: texts(data) });
+            self
+        }
+    }
+
+    impl References for Objects {
+        fn secret<'a>(
+            &'a self,
+            _namespace: &'a str,
+            name: &'a str,
+        ) -> BoxFuture<'a, Result<Option<Referenced>, String>> {
+            Box::pin(async move { Ok(self.0.get(name).cloned()) })
+        }
+
+        fn config_map<'a>(
+            &'a self,
+            namespace: &'a str,
+            name: &'a str,
+        ) -> BoxFuture<'a, Result<Option<Referenced>, String>> {
+            self.secret(namespace, name)
+        }
+    }
+
+    const PART: [(&str, &str); 1] = [("app.kubernetes.io/part-of", "argocd")];
+
+    fn red() -> Access {
+        Access { project: "red".to_owned(), registered_only: false }
+    }
+
+    async fn token_of(objects: &Objects, access: &Access, plugin_name: &str) -> Result<String, String> {
+        let config = plugin(objects, access, ("argocd", plugin_name)).await?;
+        let token = config.data.get("token").cloned().unwrap_or_default();
+        let token = match token.trim_start_matches('$').split_once(':') {
+            Some((secret, key)) => TokenReference::Of { secret: secret.to_owned(), key: key.to_owned() },
+            None => TokenReference::Own { key: token.trim_start_matches('$').to_owned() },
+        };
+        plugin_token(objects, access, ("argocd", &config, &token)).await
+    }
+
+    #[tokio::test]
+    async fn sec_plugins_and_their_tokens_are_of_the_project() {
+        let base = ("baseUrl", "http://h");
+        let objects = Objects::default()
+            .with("shared", &[], &[base, ("token", "$shared-token:t")])
+            .with("ours", &[], &[base, ("token", "$our-token:t"), ("project", "red")])
+            .with("theirs", &[], &[base, ("token", "$their-token:t"), ("project", "blue")])
+            .with("takes-theirs", &[], &[base, ("token", "$their-token:t"), ("project", "red")])
+            .with("takes-cluster", &[], &[base, ("token", "$cluster:t")])
+            .with("takes-key", &[], &[base, ("token", "$server.secretkey")])
+            .with("takes-key-too", &[], &[base, ("token", "$argocd-secret:server.secretkey")])
+            .with("takes-plugin-key", &[], &[base, ("token", "$plugin.t")])
+            .with("ours-takes-plugin-key", &[], &[base, ("token", "$plugin.t"), ("project", "red")])
+            .with("shared-token", &PART, &[("t", "1 ")])
+            .with("our-token", &PART, &[("t", "2"), ("project", "red")])
+            .with("their-token", &PART, &[("t", "3"), ("project", "blue")])
+            .with("cluster", &[("argocd.argoproj.io/secret-type", "cluster"), PART[0]], &[("t", "4")])
+            .with("argocd-secret", &PART, &[("server.secretkey", "5"), ("plugin.t", "6")]);
+        let unscoped = Access::default();
+        for (name, of_red, of_none) in [
+            ("shared", Some("1"), Some("1")),
+            ("ours", Some("2"), None),
+            ("theirs", None, None),
+            ("takes-theirs", None, None),
+            ("takes-cluster", None, None),
+            ("takes-key", None, None),
+            ("takes-key-too", None, None),
+            ("takes-plugin-key", Some("6"), Some("6")),
+            ("ours-takes-plugin-key", None, None),
+            ("argocd-secret", None, None),
+            ("missing", None, None),
+        ] {
+            assert_eq!(token_of(&objects, &red(), name).await.ok().as_deref(), of_red, "{name}");
+            assert_eq!(token_of(&objects, &unscoped, name).await.ok().as_deref(), of_none, "{name}");
+        }
+        // SEC-26: a plugin of another project, something else and nothing look alike.
+        let text = async |name: &str| {
+            let error = plugin(&objects, &red(), ("argocd", name)).await.unwrap_err();
+            error.replace(name, "NAME")
+        };
+        let missing = text("missing").await;
+        assert_eq!((text("theirs").await, text("their-token").await), (missing.clone(), missing));
+    }
+
+    #[tokio::test]
+    async fn sec_decisions_are_described_by_the_project() {
+        let data = [("apiVersion", "g/v1"), ("kind", "placements")];
+        let of = |project| [data[0], data[1], ("project", project)];
+        let objects = Objects::default()
+            .with("shared", &[], &data)
+            .with("ours", &[], &of("red"))
+            .with("theirs", &[], &of("blue"))
+            .with("argocd-cm", &[], &data)
+            .with("other", &[], &[("a", "b")]);
+        for (name, of_red, of_none) in [
+            ("shared", true, true),
+            ("ours", true, false),
+            ("theirs", false, false),
+            ("argocd-cm", false, false),
+            ("other", false, false),
+            ("missing", false, false),
+        ] {
+            assert_eq!(decision(&objects, &red(), ("argocd", name)).await.is_ok(), of_red, "{name}");
+            assert_eq!(
+                decision(&objects, &Access::default(), ("argocd", name)).await.is_ok(),
+                of_none,
+                "{name}"
+            );
+        }
+    }
+}

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tiphys_api::repo_url;
 use tiphys_go::path_match;
 use tiphys_go::yaml::{self, Dialect, Limits};
-use tiphys_policy::project::namespace_permitted;
+use tiphys_policy::project::{namespace_permitted, source_matches};
 
 use super::{GenerateError, Run};
 use crate::facts::{GitContent, GitFile, GitQuestion, Globbing};
@@ -30,7 +30,7 @@ pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<
     if let Some(refusal) = run.scope.repository_refusal(url, run.request.matching) {
         return Err(GenerateError::failed(refusal));
     }
-    let project = project(run)?;
+    let (project, without_credentials) = project(run, url)?;
     let settings = run.request.settings;
     let what = if directories.is_empty() {
         let of = |excludes: bool| {
@@ -46,6 +46,7 @@ pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<
         revision: text(block, "revision").to_owned(),
         project,
         registered_only: run.scope.access(settings).registered_only,
+        without_credentials,
         fresh: run.request.fresh,
         submodules: settings.git_submodules,
         what,
@@ -68,23 +69,29 @@ fn patterns<'a>(block: &'a Map<String, Value>, name: &str) -> Vec<Pattern<'a>> {
     objects(block, name).map(pattern).collect()
 }
 
-/// The project whose credentials and rules apply; empty where the template leaves it open (ASET-46, ASET-274).
-fn project(run: &Run<'_>) -> Result<String, GenerateError> {
+/// The project whose credentials and rules apply, empty where the template leaves it open, and whether the repository is
+/// read without credentials (ASET-46, ASET-274).
+///
+/// Deviation (ASET-46): a set without `spec.project` is written by whoever has rights on its template's project, or on
+/// sets of its namespace. Neither gives them what the credentials of other projects, or of everybody, open.
+fn project(run: &Run<'_>, url: &str) -> Result<(String, bool), GenerateError> {
     if let Some(project) = run.scope.project() {
-        return Ok(project.name().to_owned());
-    }
-    let name = run.request.set.template_project();
-    if name.contains("{{") {
-        return Ok(String::new());
+        return Ok((project.name().to_owned(), false));
     }
     let control_plane = run.request.control_plane_namespace;
     let namespace = namespace_of(run.request.set, control_plane);
+    let name = run.request.set.template_project();
+    if name.contains("{{") {
+        return Ok((String::new(), namespace != control_plane));
+    }
     match run.facts.project(name) {
-        // Deviation (ASET-46): whoever writes sets in a namespace does not read with credentials of any project.
         Ok(Some(project)) if !namespace_permitted(&project, "", namespace, control_plane).permitted => {
             Err(GenerateError::Failed(namespace_refusal(namespace, name)))
         }
-        Ok(Some(_)) => Ok(name.to_owned()),
+        Ok(Some(project)) => {
+            let is_permitted = source_matches(&project.spec.source_repos, url, run.request.matching);
+            Ok((name.to_owned(), !is_permitted))
+        }
         Ok(None) => Err(GenerateError::failed(format!(
             "error getting project {name}: appprojects.argoproj.io {name:?} not found"
         ))),

@@ -244,6 +244,16 @@ async fn inv_16_refused_default_branch_is_not_written() {
     assert_eq!(error, SourceError::Denied { text: "the branch is read".to_owned() });
     assert_eq!(world.git(&["rev-parse", "main"]).await, before);
     world.sources.hydrate(&repository, &wanted("env/dev")).await.unwrap();
+    // Another branch at the same commit is not the default branch.
+    world.git(&["branch", "same", "main"]).await;
+    for branch in ["main", "same"] {
+        assert_eq!(
+            world.sources.is_default_branch(&repository, branch).await,
+            Ok(branch == "main"),
+            "{branch}"
+        );
+    }
+    world.sources.hydrate(&repository, &wanted("same")).await.unwrap();
 }
 
 /// INV-16, CTL-114: a run that changes nothing leaves the note of others who write to the branch.

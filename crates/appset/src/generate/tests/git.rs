@@ -174,6 +174,33 @@ fn aset_46_the_project_of_the_template_must_exist_unless_it_is_templated() {
     );
 }
 
+/// INV-6: what a set without `spec.project` reads is decided by the project of its template, and by its namespace.
+#[test]
+fn sec_unscoped_sets_read_with_permitted_credentials_only() {
+    let world = world()
+        .with_project(json!({"metadata": {"name": "permits"}, "spec": {"sourceRepos": ["https://h/*"]}}))
+        .with_project(json!({"metadata": {"name": "other"}, "spec": {"sourceRepos": ["https://h/x"]}}))
+        .with_project(json!({"metadata": {"name": "team"}, "spec": {"sourceRepos": ["*"],
+            "sourceNamespaces": ["team"]}}));
+    let asked = |project: &str, namespace: &str| {
+        let mut set = go_set(git(json!({"directories": [{"path": "apps/a"}]})));
+        set.spec.template["spec"]["project"] = json!(project);
+        namespace.clone_into(&mut set.metadata.namespace);
+        world.anonymous.borrow_mut().clear();
+        world.sets_of(&set).map(|_| world.anonymous.borrow().clone())
+    };
+    let with = |answer: bool| Ok(vec![answer]);
+    assert_eq!(asked("permits", "argocd"), with(false));
+    assert_eq!(asked("other", "argocd"), with(true));
+    assert_eq!(asked("{{ .x }}", "argocd"), with(false));
+    assert_eq!(asked("{{ .x }}", "team"), with(true));
+    assert_eq!(asked("team", "team"), with(false));
+    assert_eq!(
+        asked("permits", "team"),
+        Err("namespace team is not permitted to use project permits".to_owned())
+    );
+}
+
 #[test]
 fn aset_274_a_scoped_set_reads_permitted_repositories() {
     let world =
