@@ -358,3 +358,52 @@ async fn api_155_a_watch_of_sets_shows_what_there_is_and_what_becomes_of_it() {
     kim.ok("DELETE", &format!("{SETS}/seen"), &Value::Null).await;
     assert_eq!(wait(3).await, ["ADDED seen", "ADDED new", "DELETED seen"]);
 }
+
+/// SEC, ASET-59: creation, update and generation refuse alike what no generator of a set will ever use.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sec_sets_name_no_secrets_of_the_installation() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    let own = json!({"secretName": "argocd-secret", "key": "server.secretkey"});
+    let github = json!({"github": {"organization": "o", "api": "https://evil.test", "tokenRef": own}});
+    for project in ["", "shop"] {
+        let with = |generators: Value| {
+            let mut set = set("all", "shop");
+            set["spec"]["project"] = project.into();
+            set["spec"]["generators"] = generators;
+            set
+        };
+        let honest = with(json!([{"list": {"elements": [{"n": "a"}]}}]));
+        kim.ok("POST", SETS, &honest).await;
+        for generators in [
+            json!([{"scmProvider": github}]),
+            json!([{"matrix": {"generators": [{"list": {"elements": []}}, {"scmProvider": github}]}}]),
+            json!([{"plugin": {"configMapRef": {"name": "argocd-cm"}}}]),
+        ] {
+            let set = with(generators);
+            let generate = json!({"applicationSet": set});
+            for (target, body) in [
+                (SETS.to_owned(), &set),
+                (format!("{SETS}?upsert=true"), &set),
+                (format!("{SETS}?dryRun=true"), &set),
+                (format!("{SETS}/generate"), &generate),
+            ] {
+                let (status, text) = kim.refused("POST", &target, body).await;
+                assert!(
+                    status == 400 && text.contains("for this ApplicationSet"),
+                    "{target}: {status} {text}"
+                );
+            }
+        }
+        let stored = kim.ok("GET", &format!("{SETS}/all"), &Value::Null).await;
+        assert_eq!(stored["spec"]["generators"][0]["list"]["elements"], json!([{"n": "a"}]));
+        assert_eq!(stored["spec"]["generators"].as_array().map(Vec::len), Some(1));
+        kim.ok("DELETE", &format!("{SETS}/all"), &Value::Null).await;
+    }
+    // The template of a generator does not lead into another project either.
+    let mut crossed = set("all", "shop");
+    crossed["spec"]["generators"] = json!([{"list": {"elements": [{"n": "a"}],
+        "template": {"metadata": {}, "spec": {"project": "default", "destination": {}}}}}]);
+    let (status, text) = kim.refused("POST", SETS, &crossed).await;
+    assert!(status == 403 && text.contains("applicationsets, create, default/all"), "{text}");
+}
