@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(everywhere.ask(Verb::Create, Some(&unscoped), None), Ok(()));
     }
 
-    fn naming(project: &str, generator: Value) -> ApplicationSet {
+    fn naming(project: &str, generator: &Value) -> ApplicationSet {
         let mut set = set(project, "red");
         set.spec.generators = vec![generator.as_object().unwrap().clone()];
         set
@@ -475,7 +475,7 @@ mod tests {
         ];
         for generator in cases {
             for project in ["", "red"] {
-                let set = naming(project, generator.clone());
+                let set = naming(project, &generator);
                 let refusal = api.validate(&set).unwrap_err();
                 assert!(refusal.starts_with("InvalidArgument: "), "{generator}: {refusal}");
                 for verb in [Verb::Create, Verb::Update] {
@@ -490,7 +490,7 @@ mod tests {
         let template = |project: &str| {
             naming(
                 "",
-                json!({"list": {"elements": [{}], "template": {"metadata": {},
+                &json!({"list": {"elements": [{}], "template": {"metadata": {},
                     "spec": {"project": project, "destination": {}}}}}),
             )
         };

@@ -104,7 +104,7 @@ pub(crate) fn concerns(context: &Context, app: &Application) -> bool {
 async fn work_checks(context: Arc<Context>, cancel: CancellationToken) {
     while let Some(lease) = cancel.run_until_cancelled(context.hydrations.checks.next()).await.flatten() {
         let key = lease.key().clone();
-        let look = std::panic::AssertUnwindSafe(check::look(&context, &key)).catch_unwind().await;
+        let look = std::panic::AssertUnwindSafe(Box::pin(check::look(&context, &key))).catch_unwind().await;
         let again = look.unwrap_or_else(|_| {
             tracing::error!(application = %key, "a look at what to hydrate ended unexpectedly; this is a bug");
             context.metrics.worked("panic");

@@ -83,9 +83,8 @@ async fn git(by: &Answerer, ledger: &Ledger, question: &GitQuestion) -> Result<G
     } else {
         Repository::from(&world.repository(&question.repo_url, &question.project)?)
     };
-    let told = |error: SourceError| match question.without_credentials {
-        true => question.unpermitted(&error),
-        false => error.to_string(),
+    let told = |error: SourceError| {
+        if question.without_credentials { question.unpermitted(&error) } else { error.to_string() }
     };
     let freshness = if question.fresh { Freshness::Fetch } else { Freshness::Cached };
     let resolved = sources.resolve(&repository, &question.revision, freshness).await;

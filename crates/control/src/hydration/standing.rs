@@ -182,18 +182,15 @@ fn since(context: &Context, world: &World, entry: &AppEntry, hydrator: &Hydrator
         claimed: claimed(hydrator).ok(),
     };
     let mut signed = context.hydrations.signed.lock();
-    match held_since(secret.expose().as_bytes(), &object.metadata().uid, hydrator, Some(written)) {
-        Some(since) => {
-            if signed.get(&key).is_none_or(|known| known.written != written) {
-                signed.insert(key, seen());
-            }
-            Some(since)
+    let valid = held_since(secret.expose().as_bytes(), &object.metadata().uid, hydrator, Some(written));
+    if valid.is_some() {
+        if signed.get(&key).is_none_or(|known| known.written != written) {
+            signed.insert(key, seen());
         }
-        None => {
-            let is_known = signed.get(&key).is_some_and(|known| *known == seen());
-            written.split_once(' ').filter(|_| is_known).and_then(|(since, _)| since.parse().ok())
-        }
+        return valid;
     }
+    let is_known = signed.get(&key).is_some_and(|known| *known == seen());
+    written.split_once(' ').filter(|_| is_known).and_then(|(since, _)| since.parse().ok())
 }
 
 /// A claim whose signature was verified once in this process.

@@ -61,9 +61,9 @@ fn ctl_109_the_oldest_claim_of_a_directory_wins() {
     let (old, new) = (claim("p", "b", "apps/x", "2026-01-01"), claim("p", "a", "apps/x", "2026-01-02"));
     assert_eq!(losers(&[new.clone(), old.clone()]), ["a"]);
     assert_eq!(losers(&[old.clone(), new.clone()]), ["a"], "whatever the order");
-    let branch = Branch { claims: vec![old.clone()], ..Branch::default() };
+    let branch = Branch { claims: vec![old], ..Branch::default() };
     assert_eq!(loss(&new, &branch), Some(Loss::Sibling("argocd".to_owned(), "b".to_owned())));
-    let foreign = Claim { project: "q".to_owned(), ..new.clone() };
+    let foreign = Claim { project: "q".to_owned(), ..new };
     assert_eq!(loss(&foreign, &branch), Some(Loss::Foreign));
     let (one, two) = (claim("p", "a", "x", "2026-01-01"), claim("p", "b", "x", "2026-01-01"));
     assert_eq!(losers(&[two, one]), ["b"], "of two of one second the name decides");
@@ -101,7 +101,7 @@ fn ctl_109_whoever_lost_keeps_nobody_out() {
     let first = claim("p", "first", "a", "1");
     let second = claim("q", "second", "a/b", "2");
     let third = claim("r", "third", "a/b/c", "3");
-    assert_eq!(losers(&[first.clone(), second.clone(), third.clone()]), ["second", "third"]);
+    assert_eq!(losers(&[first.clone(), second.clone(), third]), ["second", "third"]);
     let sibling = claim("p", "third", "a/b/c", "3");
     assert_eq!(losers(&[first, second, sibling]), ["second"], "it only conflicts with a loser");
 }
