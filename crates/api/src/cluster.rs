@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use smol_str::SmolStr;
 
 use crate::application::{Destination, Metadata};
 use crate::names::{self, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, LAST_APPLIED, SECRET_TYPE_LABEL};
@@ -32,6 +33,8 @@ pub struct Cluster {
     pub config: Secret<String>,
     /// Name of the Secret; empty for the implicit local cluster.
     pub secret_name: String,
+    /// Creation time of the Secret, RFC 3339.
+    pub created_at: Option<String>,
     /// Time of the refresh annotation (REP-103), as written; one that is no time is left out.
     pub refresh_requested_at: Option<String>,
     /// Whether controllers ignore it (REP-103).
@@ -151,6 +154,16 @@ pub enum ClusterError {
     /// Several clusters have the name (REP-111).
     #[error("there are {} clusters with the same name: [{}]", .0.len(), .0.join(" "))]
     AmbiguousName(Vec<String>),
+    /// A Secret of the project may declare the cluster, and cannot be read (INV-15).
+    #[error("cluster {wanted:?} of the project is unknown: Secret {secret_name} cannot be read: {reason}")]
+    Unreadable {
+        /// Server or name of the destination.
+        wanted: String,
+        /// The Secret.
+        secret_name: String,
+        /// Cause.
+        reason: String,
+    },
     /// No cluster has the server (CTL-11).
     #[error("error getting cluster by server {server:?}: rpc error: code = NotFound desc = {reason}")]
     UnknownServer {
@@ -161,7 +174,39 @@ pub enum ClusterError {
     },
 }
 
+/// Identity of a cluster entry: its server and the project that it belongs to.
+///
+/// Entries of different projects share nothing, whatever their servers: neither connections nor indexes, credentials
+/// or statistics.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterKey {
+    /// URL of the API server, without trailing `/`.
+    pub server: SmolStr,
+    /// Project of the entry; empty for the shared scope.
+    pub project: SmolStr,
+}
+
+impl ClusterKey {
+    /// Identity of an entry of the shared scope.
+    pub fn shared(server: &str) -> Self {
+        Self { server: SmolStr::new(server.trim_end_matches('/')), project: SmolStr::default() }
+    }
+}
+
+impl std::fmt::Display for ClusterKey {
+    /// As RBAC rules name the entry (REP-112).
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { server, project } = self;
+        if project.is_empty() { out.write_str(server) } else { write!(out, "{project}/{server}") }
+    }
+}
+
 impl Cluster {
+    /// Identity of the entry.
+    pub fn key(&self) -> ClusterKey {
+        ClusterKey { server: SmolStr::new(&self.server), project: SmolStr::new(&self.project) }
+    }
+
     /// Reads a cluster Secret; `data` is decoded. Never fails: bad optional parts become warnings, and a bad
     /// `config` shows when [`Cluster::parse_config`] is called.
     pub fn from_secret(metadata: &Metadata, data: &BTreeMap<String, String>) -> Self {
@@ -195,6 +240,7 @@ impl Cluster {
             annotations: without(&metadata.annotations, &[names::annotation::MANAGED_BY, LAST_APPLIED]),
             config: Secret::from(text("config")),
             secret_name: metadata.name.clone(),
+            created_at: metadata.creation_timestamp.clone(),
             refresh_requested_at: refresh_requested_at.filter(is_time),
             skip_reconcile: metadata
                 .annotations
@@ -358,11 +404,14 @@ pub struct Clusters {
 }
 
 impl Clusters {
-    /// Adds the implicit local cluster to those of the Secrets, or removes it where it is disabled (REP-110).
+    /// Adds the implicit local cluster to those of the Secrets, or removes it where it is disabled (REP-110). Only an
+    /// entry of the shared scope replaces it.
     pub fn new(mut secrets: Vec<Cluster>, in_cluster_enabled: bool) -> Self {
+        let is_shared_local =
+            |cluster: &Cluster| cluster.server == IN_CLUSTER_SERVER && cluster.project.is_empty();
         if !in_cluster_enabled {
             secrets.retain(|cluster| cluster.server != IN_CLUSTER_SERVER);
-        } else if !secrets.iter().any(|cluster| cluster.server == IN_CLUSTER_SERVER) {
+        } else if !secrets.iter().any(is_shared_local) {
             secrets.push(Cluster::in_cluster());
         }
         secrets
@@ -382,45 +431,70 @@ impl Clusters {
         &self.unread
     }
 
-    /// Why a cluster that was not found may be there all the same: nothing may follow from its absence (INV-8).
-    pub fn doubt(&self, error: &ClusterError) -> Option<&UnreadCluster> {
-        let is_wanted = |cluster: &Cluster| match error {
-            ClusterError::UnknownName(name) => cluster.name == *name,
-            ClusterError::UnknownServer { server, .. } => cluster.server == *server,
-            _ => false,
-        };
-        match error {
-            // This one is there without a Secret, or switched off whatever a Secret says.
-            ClusterError::UnknownServer { server, .. } if server == IN_CLUSTER_SERVER => None,
-            ClusterError::UnknownName(_) | ClusterError::UnknownServer { .. } => {
-                self.unread.iter().find(|unread| unread.may_be(is_wanted))
-            }
-            _ => None,
-        }
-    }
-
     /// All of them, sorted by name, then server.
     pub fn all(&self) -> &[Cluster] {
         &self.list
     }
 
-    /// The cluster with this server; trailing slashes of the argument do not count.
-    pub fn by_server(&self, server: &str) -> Result<&Cluster, ClusterError> {
-        let server = server.trim_end_matches('/');
-        if let Some(cluster) = self.list.iter().find(|cluster| cluster.server == server) {
-            return Ok(cluster);
-        }
+    /// The entry with this identity, exactly.
+    ///
+    /// # Errors
+    /// When there is none, or the local cluster is disabled.
+    pub fn entry(&self, key: &ClusterKey) -> Result<&Cluster, ClusterError> {
+        let found =
+            self.list.iter().find(|cluster| cluster.server == key.server && cluster.project == key.project);
+        found.ok_or_else(|| self.unknown_server(&key.server))
+    }
+
+    /// The clusters as applications of a project see them.
+    pub fn of_project<'a, 'p>(&'a self, project: &'p str) -> ProjectClusters<'a, 'p> {
+        ProjectClusters { all: self, project }
+    }
+
+    fn unknown_server(&self, server: &str) -> ClusterError {
         let reason = if server == IN_CLUSTER_SERVER && !self.in_cluster_enabled {
             ClusterError::Disabled(server.to_owned()).to_string()
         } else {
             format!("cluster {server:?} not found")
         };
-        Err(ClusterError::UnknownServer { server: server.to_owned(), reason })
+        ClusterError::UnknownServer { server: server.to_owned(), reason }
+    }
+}
+
+/// The clusters as applications of one project see them: those of the project come first, then those of the shared
+/// scope. Entries of other projects do not exist for it, so none of them can make a destination ambiguous.
+#[derive(Clone, Copy, Debug)]
+pub struct ProjectClusters<'a, 'p> {
+    all: &'a Clusters,
+    /// Empty for the shared scope alone.
+    project: &'p str,
+}
+
+impl<'a> ProjectClusters<'a, '_> {
+    /// Whether the project sees an entry.
+    pub fn sees(&self, cluster: &Cluster) -> bool {
+        cluster.project.is_empty() || cluster.project == self.project
     }
 
-    /// The one cluster with this name.
-    pub fn by_name(&self, name: &str) -> Result<&Cluster, ClusterError> {
-        let found: Vec<_> = self.list.iter().filter(|cluster| cluster.name == name).collect();
+    /// The entry with this server; trailing slashes of the argument do not count.
+    ///
+    /// # Errors
+    /// When the project sees none.
+    pub fn by_server(&self, server: &str) -> Result<&'a Cluster, ClusterError> {
+        let server = server.trim_end_matches('/');
+        let is_wanted = |cluster: &Cluster| cluster.server == server;
+        match self.find(server, &is_wanted)?.first() {
+            Some(cluster) => Ok(cluster),
+            None => Err(self.all.unknown_server(server)),
+        }
+    }
+
+    /// The one entry with this name.
+    ///
+    /// # Errors
+    /// When the project sees none, or several in the same scope.
+    pub fn by_name(&self, name: &str) -> Result<&'a Cluster, ClusterError> {
+        let found = self.find(name, &|cluster| cluster.name == name)?;
         match found.as_slice() {
             [] => Err(ClusterError::UnknownName(name.to_owned())),
             [cluster] => Ok(cluster),
@@ -429,7 +503,10 @@ impl Clusters {
     }
 
     /// The cluster a destination means (REP-111).
-    pub fn resolve(&self, destination: &Destination) -> Result<&Cluster, ClusterError> {
+    ///
+    /// # Errors
+    /// When it means none, or several.
+    pub fn resolve(&self, destination: &Destination) -> Result<&'a Cluster, ClusterError> {
         match (destination.server.as_str(), destination.name.as_str()) {
             ("", "") => Err(ClusterError::Missing),
             ("", name) => self.by_name(name),
@@ -437,6 +514,56 @@ impl Clusters {
             (server, name) => {
                 Err(ClusterError::NameAndServer { name: name.to_owned(), server: server.to_owned() })
             }
+        }
+    }
+
+    /// Why a cluster that was not found may exist all the same: nothing may follow from its absence (INV-8).
+    pub fn doubt(&self, error: &ClusterError) -> Option<&'a UnreadCluster> {
+        let is_wanted = |cluster: &Cluster| match error {
+            ClusterError::UnknownName(name) => cluster.name == *name,
+            ClusterError::UnknownServer { server, .. } => cluster.server == *server,
+            _ => false,
+        };
+        let mut unread = self.all.unread.iter();
+        match error {
+            // This one is there without a Secret, or switched off whatever a Secret says.
+            ClusterError::UnknownServer { server, .. } if server == IN_CLUSTER_SERVER => None,
+            ClusterError::UnknownName(_) | ClusterError::UnknownServer { .. } => {
+                unread.find(|unread| unread.may_be(|cluster| self.sees(cluster) && is_wanted(cluster)))
+            }
+            ClusterError::Unreadable { secret_name, .. } => {
+                unread.find(|unread| unread.secret_name == *secret_name)
+            }
+            _ => None,
+        }
+    }
+
+    /// Matching entries of the project, or else of the shared scope. A Secret of the project that may be one of them and
+    /// cannot be read must not turn the destination into a shared cluster (INV-15).
+    fn find(
+        &self,
+        wanted: &str,
+        is_wanted: &dyn Fn(&Cluster) -> bool,
+    ) -> Result<Vec<&'a Cluster>, ClusterError> {
+        let within = |project: &str| -> Vec<&'a Cluster> {
+            let list = self.all.list.iter();
+            list.filter(|cluster| cluster.project == project && is_wanted(cluster)).collect()
+        };
+        if self.project.is_empty() {
+            return Ok(within(""));
+        }
+        let own = within(self.project);
+        if !own.is_empty() {
+            return Ok(own);
+        }
+        let is_own = |cluster: &Cluster| cluster.project == self.project && is_wanted(cluster);
+        match self.all.unread.iter().find(|unread| unread.seen.as_ref().is_some_and(is_own)) {
+            Some(UnreadCluster { secret_name, reason, .. }) => Err(ClusterError::Unreadable {
+                wanted: wanted.to_owned(),
+                secret_name: secret_name.clone(),
+                reason: reason.clone(),
+            }),
+            None => Ok(within("")),
         }
     }
 }

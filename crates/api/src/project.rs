@@ -25,6 +25,21 @@ pub struct AppProject {
     /// Tokens of the roles.
     #[serde(skip_serializing_if = "AppProjectStatus::is_empty", deserialize_with = "null_as_default")]
     pub status: AppProjectStatus,
+    /// Rights by what belongs to the project; never stored or sent.
+    #[serde(skip)]
+    pub owned: OwnedRights,
+}
+
+/// Rights that a project has because repositories and clusters belong to it (REP-122). They reach these alone: a URL is
+/// no pattern here, and a server is the project's own entry of it, not a shared one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnedRights {
+    /// URLs of repositories.
+    pub repositories: Vec<String>,
+    /// Servers of clusters, each with the namespaces that it is registered for.
+    pub destinations: Vec<ProjectDestination>,
+    /// Where both stand among the rules of the project when it is shown.
+    pub places: (usize, usize),
 }
 
 /// Rules of a project (REP-120).
@@ -354,6 +369,20 @@ impl AppProject {
         &self.metadata.name
     }
 
+    /// The project as it is shown to people: with its rights by what belongs to it among the rules. Decisions are never
+    /// made on it.
+    #[must_use]
+    pub fn shown(&self) -> Self {
+        let mut shown = self.clone();
+        let OwnedRights { repositories, destinations, places: (first, second) } =
+            std::mem::take(&mut shown.owned);
+        let at = first.min(shown.spec.source_repos.len());
+        shown.spec.source_repos.splice(at..at, repositories);
+        let at = second.min(shown.spec.destinations.len());
+        shown.spec.destinations.splice(at..at, destinations);
+        shown
+    }
+
     /// Windows with their positions; `null` entries are left out.
     pub fn windows(&self) -> impl Iterator<Item = (usize, &SyncWindow)> {
         self.spec.sync_windows.iter().enumerate().filter_map(|(at, window)| Some((at, window.as_ref()?)))
@@ -383,6 +412,7 @@ impl AppProject {
                 ..AppProjectSpec::default()
             },
             status: AppProjectStatus::default(),
+            owned: OwnedRights::default(),
         }
     }
 }

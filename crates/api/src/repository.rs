@@ -4,6 +4,7 @@
 //! Secrets (and the two kinds of templates) are separate snapshots that never mix (REP-23).
 
 mod fields;
+mod inherit;
 mod isolation;
 mod lookup;
 mod secret_name;
@@ -14,10 +15,11 @@ use crate::application::Metadata;
 use crate::secret::Secret;
 
 pub use fields::{Field, differing_keys};
+pub use inherit::{Inheritance, Obstacle, Shared, inherit, inheritance, resolve};
 pub use isolation::{Isolation, working_copy};
 pub use lookup::{
     ApiSelectionError, Selection, TemplateMatching, dependency_repositories, duplicates, mutation_target,
-    resolve, select, select_for_api, select_template, template_mutation_target,
+    select, select_for_api, select_template, template_mutation_target,
 };
 pub use secret_name::{NameError, SecretKind, cluster_secret_name, secret_name};
 

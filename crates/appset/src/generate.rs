@@ -12,6 +12,7 @@ mod git;
 mod list;
 mod plugin;
 mod provider;
+mod visible;
 mod volatile;
 
 use std::time::Duration;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use tiphys_api::codes::{HealthCode, SyncStatusCode};
 use tiphys_api::names::{GROUP, VERSION};
+use tiphys_api::project::DEFAULT_PROJECT;
 
 /// Kind of sets in references to owners.
 const SET_KIND: &str = "ApplicationSet";
@@ -92,6 +93,12 @@ impl LiveApplication {
     /// The reference to the owner that controls it.
     pub fn controller(&self) -> Option<&Value> {
         self.owner_references.iter().find(|reference| reference.get("controller") == Some(&Value::Bool(true)))
+    }
+
+    /// Its project.
+    pub fn project(&self) -> &str {
+        let project = self.spec.get("project").and_then(Value::as_str).unwrap_or_default();
+        if project.is_empty() { DEFAULT_PROJECT } else { project }
     }
 
     /// Whether a set of this name controls it; unique ids are not compared (ASET-131).

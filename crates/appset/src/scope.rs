@@ -94,7 +94,7 @@ impl Scope {
     /// Why the files of a repository may not be read; `None` when they may (ASET-274).
     pub(crate) fn repository_refusal(&self, url: &str, matching: ProjectMatching) -> Option<String> {
         let project = self.project()?;
-        (!source_matches(&project.spec.source_repos, url, matching)).then(|| {
+        (!source_matches(project, url, matching)).then(|| {
             let shown = tiphys_api::repo_url::redact(url);
             format!("repository {shown} is not permitted in project '{}'", project.name())
         })

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 use tiphys_api::Application;
-use tiphys_api::cluster::{Cluster, ClusterError, Clusters};
+use tiphys_api::cluster::{Cluster, ClusterError, Clusters, ProjectClusters};
 use tiphys_api::codes::SetReason;
 use tiphys_api::settings::ProjectMatching;
 use tiphys_policy::project::{Target, destination_permitted, source_permitted};
@@ -131,10 +131,11 @@ impl Checks<'_> {
         if !self.exists(project)? {
             return Ok(Some(format!("application references project {project} which does not exist")));
         }
-        let cluster = match self.clusters.resolve(&application.spec.destination) {
+        let clusters = self.clusters.of_project(application.project());
+        let cluster = match clusters.resolve(&application.spec.destination) {
             Ok(cluster) => cluster,
             Err(error) => {
-                if let Some(unread) = self.clusters.doubt(&error) {
+                if let Some(unread) = clusters.doubt(&error) {
                     return Err(NoAnswer::failed(unread.to_string()));
                 }
                 return Ok(Some(format!("application destination spec is invalid: {error}")));
@@ -160,19 +161,7 @@ impl Checks<'_> {
             return Some(message);
         }
         let target = Target::new(cluster, &application.spec.destination.namespace);
-        let decision = destination_permitted(project, target, Ok(self.clusters.all()), self.matching);
-        let is_foreign = !cluster.project.is_empty() && cluster.project != project.name();
-        decision.message.or_else(|| {
-            is_foreign.then(|| {
-                format!(
-                    "application destination server '{}' and namespace '{}' do not match any of the allowed \
-                     destinations in project '{}'",
-                    target.server,
-                    target.namespace,
-                    project.name()
-                )
-            })
-        })
+        destination_permitted(project, target, Ok(self.clusters.all()), self.matching).message
     }
 }
 
@@ -187,7 +176,10 @@ fn source_urls(application: &Application) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a destination means a registered cluster (ASET-142).
-pub(crate) fn resolves(clusters: &Clusters, destination: Option<&Value>) -> Result<(), ClusterError> {
+pub(crate) fn resolves(
+    clusters: ProjectClusters<'_, '_>,
+    destination: Option<&Value>,
+) -> Result<(), ClusterError> {
     let destination = destination.cloned().unwrap_or_default();
     let destination = serde_json::from_value(destination).unwrap_or_default();
     clusters.resolve(&destination).map(|_| ())

@@ -5,6 +5,7 @@
 //! namespace. The controller builds it anew when one of them changes; a command reads them once. Both ask it the same
 //! questions and so get the same answers.
 
+mod credentials;
 pub mod objects;
 mod watched;
 
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tiphys_api::application::Application;
-use tiphys_api::cluster::{Cluster, Clusters, UnreadCluster};
+use tiphys_api::cluster::{Cluster, ClusterError, Clusters, UnreadCluster};
 use tiphys_api::codes::ConditionType;
 use tiphys_api::repo_url::{Location, Scheme};
 use tiphys_api::repository::{self, CredentialTemplate, Repository};
@@ -197,10 +198,11 @@ impl Installation {
         };
         let effective =
             |project: &AppProject| (project.name().to_owned(), Arc::new(effective(project, &inputs)));
-        Self {
+        let projects = stored.iter().map(effective).collect();
+        let mut installation = Self {
             namespace: data.namespace.clone(),
             tracking,
-            projects: stored.iter().map(effective).collect(),
+            projects,
             bad_projects,
             clusters,
             duplicates,
@@ -217,7 +219,9 @@ impl Installation {
             settings,
             settings_problems: data.settings_problems.clone(),
             warnings,
-        }
+        };
+        installation.warnings.extend(installation.refused_templates());
+        installation
     }
 
     /// Looks a project up. One that cannot be read is not one that is missing (INV-15).
@@ -232,88 +236,10 @@ impl Installation {
         }
     }
 
-    /// The repository and credentials that applications of a project use for a URL (REP-20).
-    ///
-    /// # Errors
-    /// When the Secret that applies cannot be read.
-    pub fn repository(&self, url: &str, project: &str) -> Result<Repository, String> {
-        let matching = self.settings.template_matching();
-        let mut found = repository::resolve(&self.repositories, &self.templates, url, project, matching)
-            .map_err(|error| error.to_string())?;
-        // From here on it says with whom the access shares what is fetched (REP-60, REP-64).
-        found.project = self.settings.checkout_isolation().scope(project, &found.project).to_owned();
-        Ok(found)
-    }
-
-    /// The repository and credentials that manifests of applications of these projects are pushed with: those of the project
-    /// when there is one, else those of nobody's alone (CTL-113). Without any, the push is tried anonymously.
-    ///
-    /// # Errors
-    /// When the Secret that applies cannot be read.
-    pub fn push_repository(&self, url: &str, projects: &BTreeSet<&str>) -> Result<Repository, String> {
-        let project = match projects.iter().collect::<Vec<_>>()[..] {
-            [only] => *only,
-            _ => "",
-        };
-        let matching = self.settings.template_matching();
-        repository::resolve(&self.write_repositories, &self.write_templates, url, project, matching)
-            .map_err(|error| error.to_string())
-    }
-
-    /// The repository and credentials for a chart that another chart depends on (REP-25, REP-26, RND-104).
-    ///
-    /// Only what the project permits has credentials; other repositories are asked without any. Of a registry the
-    /// longest configured part of the path counts.
-    ///
-    /// # Errors
-    /// When the Secret that applies cannot be read.
-    pub fn dependency_repository(
-        &self,
-        url: &str,
-        project: &AppProject,
-        source_is_oci: bool,
-    ) -> Result<Repository, String> {
-        let permitted = |url: &str| self.repository_refusal(project, url).is_none();
-        let is_oci = url.starts_with("oci://");
-        let known = repository::dependency_repositories(
-            &self.repositories,
-            project.name(),
-            source_is_oci || is_oci,
-            permitted,
-        );
-        let place = url.strip_prefix("oci://").unwrap_or(url);
-        let covers = |known: &Repository| {
-            let own = known.url.strip_prefix("oci://").unwrap_or(&known.url).trim_end_matches('/');
-            let rest = place.strip_prefix(own).filter(|_| is_oci && known.credentials.enable_oci)?;
-            (rest.is_empty() || rest.starts_with('/')).then_some(own.len())
-        };
-        let same = known.iter().find(|known| tiphys_api::repo_url::same(&known.url, url));
-        let longest = || {
-            let covering = known.iter().filter_map(|known| covers(known).map(|length| (length, known)));
-            covering.max_by_key(|(length, _)| *length).map(|(_, known)| known)
-        };
-        let (mut found, matching) = (Repository::bare(url), self.settings.template_matching());
-        if let Some(known) = same.or_else(longest) {
-            found = Repository { url: url.to_owned(), ..Repository::clone(known) };
-        } else if permitted(url) {
-            found = repository::resolve(&[], &self.templates, url, project.name(), matching)
-                .map_err(|error| error.to_string())?;
-        }
-        found.project = self.settings.checkout_isolation().scope(project.name(), &found.project).to_owned();
-        Ok(found)
-    }
-
     /// Whether a project permits a namespace of a cluster as a destination (REP-140..146).
     pub fn permits(&self, project: &AppProject, cluster: &Cluster, namespace: &str) -> Decision {
         let (target, clusters) = (Target::new(cluster, namespace), Ok(self.clusters.all()));
         destination_permitted(project, target, clusters, self.settings.project_matching())
-    }
-
-    /// Names and URLs of the chart repositories that dependencies of a project's charts may be written with.
-    pub fn named_chart_repositories(&self, project: &AppProject) -> Vec<(String, String)> {
-        let permitted = |url: &str| self.repository_refusal(project, url).is_none();
-        let known = repository::dependency_repositories(&self.repositories, project.name(), false, permitted);
-        known.into_iter().map(|known| (known.name.clone(), known.url.clone())).collect()
     }
 
     /// What vouches for the server of a repository, in a form that is equal as long as it does not change.
@@ -358,7 +284,15 @@ impl Installation {
     /// (REP-172).
     pub fn window_subject<'a>(&'a self, app: &'a Application) -> Subject<'a> {
         let by_resolved = self.settings.windows_resolve_destinations();
-        Subject::new(app, by_resolved.then(|| self.clusters.resolve(&app.spec.destination).ok()).flatten())
+        Subject::new(app, by_resolved.then(|| self.cluster_of(app).ok()).flatten())
+    }
+
+    /// The cluster that an application deploys to: of its project, or else of the shared scope (REP-111).
+    ///
+    /// # Errors
+    /// When its destination means none, or several.
+    pub fn cluster_of(&self, app: &Application) -> Result<&Cluster, ClusterError> {
+        self.clusters.of_project(app.project()).resolve(&app.spec.destination)
     }
 
     /// What decides about each object of an application of a project on a cluster, and as whom it is written (INV-6,

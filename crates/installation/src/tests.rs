@@ -2,6 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod scopes;
+
 fn object(value: &Value) -> Arc<Object> {
     Arc::new(Object::from_value(value).unwrap())
 }
@@ -172,16 +174,16 @@ fn inv_15_clusters_that_cannot_be_read_are_told_of() {
     let text = "not all clusters are known: Secret eu cannot be read: it is nested too deep";
     let clusters = &installation.clusters;
     let doubt = |destination: Value| {
-        let found = clusters.resolve(&serde_json::from_value(destination).unwrap());
-        clusters.doubt(&found.unwrap_err()).map(ToString::to_string)
+        let found = clusters.of_project("").resolve(&serde_json::from_value(destination).unwrap());
+        clusters.of_project("").doubt(&found.unwrap_err()).map(ToString::to_string)
     };
     assert_eq!(doubt(json!({"name": "eu"})).as_deref(), Some(text));
     assert_eq!(doubt(json!({"server": "https://eu/"})).as_deref(), Some(text));
     assert_eq!(doubt(json!({"name": "us"})), None, "it is another one");
     assert_eq!(doubt(json!({})), None);
     let clusters = installation.clusters.clone().beside(vec![UnreadCluster { seen: None, ..unread }]);
-    let error = clusters.by_name("us").unwrap_err();
-    assert_eq!(clusters.doubt(&error).unwrap().to_string(), text, "it may be any");
+    let error = clusters.of_project("").by_name("us").unwrap_err();
+    assert_eq!(clusters.of_project("").doubt(&error).unwrap().to_string(), text, "it may be any");
     let mended = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eu"}});
     data.take(Arc::new(Object::from_value(&mended).unwrap()));
     assert!(Installation::build(&data).clusters.unread().is_empty());

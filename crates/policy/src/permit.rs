@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn governed(project: &AppProject) -> Governed<'_> {
-        let cluster = Target { server: "https://c", name: "", namespace: "" };
+        let cluster = Target { server: "https://c", ..Target::default() };
         Governed { project, cluster, clusters: Ok(&[]), matching: ProjectMatching::default(), account: None }
     }
 

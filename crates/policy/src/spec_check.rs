@@ -5,7 +5,7 @@
 
 use tiphys_api::AppProject;
 use tiphys_api::application::{Application, ApplicationSource, Hydrator};
-use tiphys_api::cluster::{Cluster, Clusters};
+use tiphys_api::cluster::{Cluster, ClusterError, Clusters};
 use tiphys_api::codes::ConditionType;
 use tiphys_api::repo_url;
 use tiphys_api::settings::ProjectMatching;
@@ -170,7 +170,7 @@ fn source_findings(
     project: &AppProject,
     matching: ProjectMatching,
 ) -> Vec<Finding> {
-    let permitted = |url: &str| source_matches(&project.spec.source_repos, url, matching);
+    let permitted = |url: &str| source_matches(project, url, matching);
     let refusal = |what: &str, url: &str| Finding::invalid(source_refusal(what, project.name(), url));
     let mut findings = vec![];
     if let Some(hydrator) = &application.spec.source_hydrator {
@@ -196,7 +196,11 @@ fn check_destination<'a>(
 ) -> Result<&'a Cluster, Finding> {
     let destination = &application.spec.destination;
     let clusters = facts.clusters.map_err(Finding::unknown)?;
-    let cluster = clusters.resolve(destination).map_err(|error| Finding::invalid(error.to_string()))?;
+    let resolved = clusters.of_project(application.project()).resolve(destination);
+    let cluster = resolved.map_err(|error| match error {
+        ClusterError::Unreadable { .. } => Finding::unknown(error.to_string()),
+        _ => Finding::invalid(error.to_string()),
+    })?;
     let target = Target::new(cluster, &destination.namespace);
     if destination_permitted(project, target, Ok(clusters.all()), facts.matching).permitted {
         return Ok(cluster);

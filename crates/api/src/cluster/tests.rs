@@ -89,15 +89,23 @@ fn rep_107_proxies_speak_http_or_socks() {
 #[test]
 fn rep_110_the_local_cluster_exists_unless_switched_off() {
     let none = Clusters::new(vec![], true);
-    assert_eq!(none.resolve(&destination("", "in-cluster")).unwrap().server, IN_CLUSTER_SERVER);
-    assert_eq!(none.resolve(&destination("https://kubernetes.default.svc/", "")).unwrap().name, "in-cluster");
+    assert_eq!(
+        none.of_project("").resolve(&destination("", "in-cluster")).unwrap().server,
+        IN_CLUSTER_SERVER
+    );
+    assert_eq!(
+        none.of_project("").resolve(&destination("https://kubernetes.default.svc/", "")).unwrap().name,
+        "in-cluster"
+    );
     let own = cluster(&[("server", IN_CLUSTER_SERVER), ("name", "here")]);
     let replaced = Clusters::new(vec![own.clone()], true);
     assert_eq!(replaced.all().len(), 1);
-    assert_eq!(replaced.by_name("here").unwrap().server, IN_CLUSTER_SERVER);
+    assert_eq!(replaced.of_project("").by_name("here").unwrap().server, IN_CLUSTER_SERVER);
     let off = Clusters::new(vec![own], false);
     assert!(off.all().is_empty());
-    assert!(off.by_server(IN_CLUSTER_SERVER).unwrap_err().to_string().ends_with("is disabled"));
+    assert!(
+        off.of_project("").by_server(IN_CLUSTER_SERVER).unwrap_err().to_string().ends_with("is disabled")
+    );
 }
 
 #[test]
@@ -110,10 +118,11 @@ fn rep_111_destinations_resolve_to_one_cluster() {
         ],
         true,
     );
-    let fails =
-        |server: &str, name: &str| clusters.resolve(&destination(server, name)).unwrap_err().to_string();
-    assert_eq!(clusters.resolve(&destination("https://eu/", "")).unwrap().name, "eu");
-    assert_eq!(clusters.resolve(&destination("", "eu")).unwrap().server, "https://eu");
+    let fails = |server: &str, name: &str| {
+        clusters.of_project("").resolve(&destination(server, name)).unwrap_err().to_string()
+    };
+    assert_eq!(clusters.of_project("").resolve(&destination("https://eu/", "")).unwrap().name, "eu");
+    assert_eq!(clusters.of_project("").resolve(&destination("", "eu")).unwrap().server, "https://eu");
     assert_eq!(
         fails("https://eu", "eu"),
         "application destination can't have both name and server defined: eu https://eu"
@@ -165,4 +174,85 @@ fn rep_103_who_wants_a_version_and_what_of_a_cluster_is_for_people() {
     let plain = with(&[], "secret");
     assert!(plain.is_same_destination(&with(&asks, "secret")) && plain != with(&asks, "secret"));
     assert!(!plain.is_same_destination(&Cluster { name: "other".to_owned(), ..plain.clone() }));
+}
+
+/// A3: a project's entry is there for the project alone, and changes nothing for others.
+#[test]
+fn rep_111_destinations_resolve_in_the_own_project_first() {
+    let entry = |server: &str, name: &str, project: &str| {
+        cluster(&[("server", server), ("name", name), ("project", project)])
+    };
+    let clusters = Clusters::new(
+        vec![
+            entry("https://eu", "eu", ""),
+            entry("https://us", "us", ""),
+            entry("https://evil", "eu", "red"),
+            entry("https://us", "other", "red"),
+            entry("https://blue", "blue", "blue"),
+            entry("https://one", "twin", "blue"),
+            entry("https://two", "twin", "blue"),
+        ],
+        true,
+    );
+    let found = |project: &str, server: &str, name: &str| {
+        let found = clusters.of_project(project).resolve(&destination(server, name));
+        found.map(|cluster| cluster.key().to_string()).map_err(|error| error.to_string())
+    };
+    let ok = |text: &str| Ok(text.to_owned());
+    for project in ["", "shop", "blue"] {
+        assert_eq!(
+            found(project, "", "eu"),
+            ok("https://eu"),
+            "{project}: a second name stops only its own project"
+        );
+        assert_eq!(found(project, "https://us", ""), ok("https://us"), "{project}");
+    }
+    assert_eq!(found("red", "", "eu"), ok("red/https://evil"));
+    assert_eq!(found("red", "https://us", ""), ok("red/https://us"));
+    assert_eq!(found("red", "", "us"), ok("https://us"), "the shared entry, not that of the same server");
+    assert_eq!(found("blue", "", "blue"), ok("blue/https://blue"));
+    assert_eq!(found("red", "", "blue").unwrap_err(), "there are no clusters with this name: blue");
+    assert!(found("red", "https://blue", "").unwrap_err().contains("cluster \"https://blue\" not found"));
+    assert!(found("", "https://blue", "").is_err(), "nothing without a project sees it");
+    assert!(found("blue", "", "twin").unwrap_err().starts_with("there are 2 clusters with the same name"));
+    assert_eq!(found("red", "", "twin").unwrap_err(), "there are no clusters with this name: twin");
+}
+
+/// A3: only the shared scope replaces the local cluster.
+#[test]
+fn rep_110_a_project_does_not_replace_the_local_cluster() {
+    let own = cluster(&[("server", IN_CLUSTER_SERVER), ("name", "mine"), ("project", "red")]);
+    let clusters = Clusters::new(vec![own], true);
+    let found =
+        |project: &str| clusters.of_project(project).by_server(IN_CLUSTER_SERVER).unwrap().name.clone();
+    assert_eq!(
+        (found("").as_str(), found("red").as_str(), found("blue").as_str()),
+        ("in-cluster", "mine", "in-cluster")
+    );
+    let names: Vec<&str> = clusters.all().iter().map(|cluster| cluster.name.as_str()).collect();
+    assert_eq!(names, ["in-cluster", "mine"]);
+}
+
+#[test]
+fn inv_15_an_unreadable_own_cluster_is_no_shared_one() {
+    let unread = |seen: Option<Cluster>| UnreadCluster {
+        secret_name: "s".to_owned(),
+        reason: "it is nested too deep".to_owned(),
+        seen,
+    };
+    let shared = cluster(&[("server", "https://eu"), ("name", "eu")]);
+    let own = cluster(&[("server", "https://red"), ("name", "eu"), ("project", "red")]);
+    let clusters = Clusters::new(vec![shared], true).beside(vec![unread(Some(own))]);
+    let error = clusters.of_project("red").by_name("eu").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cluster \"eu\" of the project is unknown: Secret s cannot be read: it is nested too deep"
+    );
+    assert!(clusters.of_project("red").doubt(&error).is_some());
+    assert_eq!(clusters.of_project("blue").by_name("eu").unwrap().server, "https://eu");
+    let missing = clusters.of_project("blue").by_server("https://red").unwrap_err();
+    assert_eq!(clusters.of_project("blue").doubt(&missing), None, "another project's Secret is no doubt");
+    let unknown = Clusters::new(vec![], true).beside(vec![unread(None)]);
+    let missing = unknown.of_project("blue").by_server("https://red").unwrap_err();
+    assert!(unknown.of_project("blue").doubt(&missing).is_some(), "nobody knows whose it is");
 }

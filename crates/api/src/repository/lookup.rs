@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::repo_url::{normalize, redact, same};
 
-use super::{CredentialTemplate, FieldError, Repository};
+use super::{CredentialTemplate, Repository};
 
 /// A choice among candidates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,39 +84,6 @@ pub fn select_template<'a>(
     oldest(&candidates, |t| (&t.created_at, &t.secret_name))
 }
 
-/// The repository with the credentials an access uses; a bare one where no Secret has the URL (REP-20, 22).
-///
-/// Fails when the Secret or template that would be used has a field that cannot be read (REP-6).
-pub fn resolve(
-    repositories: &[Repository],
-    templates: &[CredentialTemplate],
-    url: &str,
-    project: &str,
-    matching: TemplateMatching,
-) -> Result<Repository, FieldError> {
-    let mut repository = match select(repositories, url, project) {
-        Some(selection) => selection.chosen.clone(),
-        None => Repository::bare(url),
-    };
-    if let Some(problem) = &repository.problem {
-        return Err(problem.clone());
-    }
-    if repository.credentials.is_present() {
-        return Ok(repository);
-    }
-    if let Some(Selection { chosen: template, .. }) = select_template(templates, url, matching) {
-        if let Some(problem) = &template.problem {
-            return Err(problem.clone());
-        }
-        repository.credentials.inherit(&template.credentials);
-        if repository.r#type.is_empty() {
-            repository.r#type.clone_from(&template.r#type);
-        }
-        repository.inherited_credentials = true;
-    }
-    Ok(repository)
-}
-
 /// URLs for which several Secrets declare the same repository of the same project, or the same template (REP-21). One of
 /// them counts, and which one is told by its age; the URL is shown without what stands before its host.
 pub fn duplicates(repositories: &[Repository], templates: &[CredentialTemplate]) -> BTreeSet<String> {
@@ -181,13 +148,12 @@ pub fn select_for_api<'a>(
 
 /// Repositories whose credentials Helm dependencies of a project may use (REP-25, 26).
 ///
-/// `permitted` says whether the project's source rules cover a URL. Entries of the project hide unscoped ones
-/// of the same URL.
+/// `permitted` says whether the project may use a repository. Entries of the project hide unscoped ones of the same URL.
 pub fn dependency_repositories<'a>(
     repositories: &'a [Repository],
     project: &str,
     source_is_oci: bool,
-    permitted: impl Fn(&str) -> bool,
+    permitted: impl Fn(&Repository) -> bool,
 ) -> Vec<&'a Repository> {
     let of_type = |r: &Repository| match r.effective_type() {
         "helm" => !r.name.is_empty(),
@@ -196,10 +162,7 @@ pub fn dependency_repositories<'a>(
     };
     // Deviation (REP-26): credentials of other projects are never passed on.
     let usable = |r: &&Repository| {
-        of_type(r)
-            && (r.project.is_empty() || r.project == project)
-            && r.problem.is_none()
-            && permitted(&r.url)
+        of_type(r) && (r.project.is_empty() || r.project == project) && r.problem.is_none() && permitted(r)
     };
     let candidates: Vec<_> = repositories.iter().filter(usable).collect();
     let hidden = |r: &Repository| {
@@ -242,7 +205,7 @@ fn template_covers(prefix: &str, url: &str, matching: TemplateMatching) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::Credentials;
+    use crate::repository::{Credentials, resolve};
 
     fn repository(secret: &str, url: &str, project: &str) -> Repository {
         Repository {
@@ -296,7 +259,8 @@ mod tests {
         let templates = [template("t", "https://h")];
         let scoped = [repository("own", "https://h/r", "shop")];
         let resolved = |repositories: &[Repository]| {
-            resolve(repositories, &templates, "https://h/r", "shop", TemplateMatching::default()).unwrap()
+            let access = ("https://h/r", "shop");
+            resolve(repositories, &templates, access, TemplateMatching::default(), &|_| true).unwrap()
         };
         let found = resolved(&scoped);
         assert!(found.inherited_credentials);
@@ -417,7 +381,7 @@ mod tests {
             Repository { name: String::new(), ..helm("f", "https://charts/f", "") },
         ];
         let names = |oci: bool| -> Vec<&str> {
-            dependency_repositories(&all, "shop", oci, |url| !url.contains("denied"))
+            dependency_repositories(&all, "shop", oci, |r| !r.url.contains("denied"))
                 .iter()
                 .map(|r| r.secret_name.as_str())
                 .collect()

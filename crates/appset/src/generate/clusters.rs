@@ -18,7 +18,7 @@ const CLUSTER: &str = "cluster";
 pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<Vec<Params>, GenerateError> {
     let registered = run.facts.clusters()?;
     let selector = selector_of(block)?;
-    let sees = |cluster: &Cluster| run.scope.sees(cluster, run.request.settings, run.request.matching);
+    let sees = |cluster: &Cluster| run.sees(cluster);
     // One that cannot be read hinders those who might get it, and nobody else (INV-8).
     let is_wanted = |cluster: &Cluster| {
         sees(cluster) && selector.as_ref().is_none_or(|selector| selects(selector, cluster))
@@ -26,7 +26,7 @@ pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<
     if let Some(unread) = registered.unread().iter().find(|unread| unread.may_be(is_wanted)) {
         return Err(GenerateError::failed(unread.to_string()));
     }
-    let clusters = select(registered.all().iter().filter(|cluster| sees(cluster)), selector.as_ref());
+    let clusters = select(run, registered.all().iter().filter(|cluster| sees(cluster)), selector.as_ref());
     let mut sets = Vec::new();
     for cluster in clusters {
         let mut set = parameters(cluster, run.language.is_go());
@@ -49,7 +49,11 @@ fn selector_of(block: &Map<String, Value>) -> Result<Option<Selector>, GenerateE
 }
 
 /// Sorted by name, the local cluster without a Secret last; of equal names one counts (ASET-37, ASET-39).
-fn select<'c>(clusters: impl Iterator<Item = &'c Cluster>, selector: Option<&Selector>) -> Vec<&'c Cluster> {
+fn select<'c>(
+    run: &Run<'_>,
+    clusters: impl Iterator<Item = &'c Cluster>,
+    selector: Option<&Selector>,
+) -> Vec<&'c Cluster> {
     let mut implicit = None;
     let mut secrets: BTreeMap<&str, &Cluster> = BTreeMap::new();
     for cluster in clusters {
@@ -57,7 +61,7 @@ fn select<'c>(clusters: impl Iterator<Item = &'c Cluster>, selector: Option<&Sel
             implicit = Some(cluster);
         } else if selector.is_none_or(|selector| selects(selector, cluster)) {
             let held = secrets.entry(&cluster.name).or_insert(cluster);
-            if held.secret_name < cluster.secret_name {
+            if run.precedence(cluster) < run.precedence(held) {
                 *held = cluster;
             }
         }

@@ -121,13 +121,14 @@ pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<
         Decisions::Found { match_key, decisions } => (match_key, decisions),
     };
     let clusters = run.facts.clusters()?;
-    let sees = |cluster: &Cluster| run.scope.sees(cluster, run.request.settings, run.request.matching);
-    let visible: Vec<_> = clusters.all().iter().filter(|cluster| sees(cluster)).collect();
-    let unread: Vec<_> = clusters.unread().iter().filter(|unread| unread.may_be(sees)).collect();
+    let visible: Vec<_> = clusters.all().iter().filter(|cluster| run.sees(cluster)).collect();
+    let may_be_seen = |cluster: &Cluster| run.sees(cluster);
+    let unread: Vec<_> = clusters.unread().iter().filter(|unread| unread.may_be(may_be_seen)).collect();
     for decision in decisions {
         let Value::Object(decision) = as_floats(Value::Object(decision))? else { continue };
         let Some(wanted) = decision.get(&match_key).map(printed) else { continue };
-        let Some(cluster) = visible.iter().find(|cluster| cluster.name == wanted) else {
+        let called = visible.iter().filter(|cluster| cluster.name == wanted);
+        let Some(cluster) = called.min_by(|a, b| run.precedence(a).cmp(&run.precedence(b))) else {
             // It may be the one that cannot be read (INV-8).
             match unread.iter().find(|unread| unread.may_be(|cluster| cluster.name == wanted)) {
                 Some(unread) => return Err(GenerateError::failed(unread.to_string())),

@@ -1,8 +1,10 @@
 #![expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 
 use serde_json::json;
+use tiphys_api::cluster::Cluster;
 
 use super::*;
+use crate::facts::Decisions;
 use crate::fixtures::{World, cluster, fast_set, go_set, set, with_request};
 
 mod application;
@@ -56,10 +58,14 @@ fn aset_36_clusters_give_names_labels_and_annotations() {
     eu.annotations.insert("note".to_owned(), "n".to_owned());
     eu.project = "shop".to_owned();
     let world = World::default().with_clusters(vec![eu]);
+    let of_shop = |mut set: ApplicationSet| {
+        set.spec.template["spec"]["project"] = "shop".into();
+        set
+    };
     let generators = json!([{"clusters": {"selector": {"matchLabels": {"env": "prod"}},
         "values": {"full": "{{name}}@{{metadata.labels.env}}{{missing}}"}}}]);
     assert_eq!(
-        world.sets_of(&fast_set(generators)).unwrap(),
+        world.sets_of(&of_shop(fast_set(generators))).unwrap(),
         texts(&[
             r#"{"metadata.annotations.note":"n","metadata.labels.a.b/c":"x","metadata.labels.argocd.argoproj.io/secret-type":"cluster","metadata.labels.env":"prod","name":"Prod_EU","nameNormalized":"prod-eu","project":"shop","server":"https://Prod_EU","values.full":"Prod_EU@prod{{missing}}"}"#
         ])
@@ -67,7 +73,7 @@ fn aset_36_clusters_give_names_labels_and_annotations() {
     let generators = json!([{"clusters": {"selector": {"matchLabels": {"env": "prod"}},
         "values": {"full": "{{.name}}@{{.metadata.labels.env}}"}}}]);
     assert_eq!(
-        world.sets_of(&go_set(generators)).unwrap(),
+        world.sets_of(&of_shop(go_set(generators))).unwrap(),
         texts(&[
             r#"{"metadata":{"annotations":{"note":"n"},"labels":{"a.b/c":"x","argocd.argoproj.io/secret-type":"cluster","env":"prod"}},"name":"Prod_EU","nameNormalized":"prod-eu","project":"shop","server":"https://Prod_EU","values":{"full":"Prod_EU@prod"}}"#
         ])
@@ -120,6 +126,61 @@ fn aset_39_of_equal_names_the_greatest_secret_counts() {
     let sets = world.parameters(&go_set(json!([{"clusters": {}}]))).unwrap();
     let servers: Vec<&str> = sets.iter().map(|set| set["server"].as_str().unwrap()).collect();
     assert_eq!(servers, ["https://two", "https://kubernetes.default.svc"]);
+}
+
+/// A3: a project's cluster is neither added to a set of others, nor takes the place of a cluster that they have.
+#[test]
+fn aset_39_a_projects_cluster_displaces_no_shared_one() {
+    let entry = |name: &str, server: &str, project: &str, created_at: &str| Cluster {
+        server: server.to_owned(),
+        project: project.to_owned(),
+        secret_name: format!("z-{project}-{server}"),
+        created_at: Some(created_at.to_owned()),
+        ..cluster(name, &[("env", "prod")])
+    };
+    let world = World {
+        decisions: Some(Decisions::Found {
+            match_key: "cluster".to_owned(),
+            decisions: ["eu", "us", "mine"]
+                .map(|name| json!({"cluster": name}).as_object().unwrap().clone())
+                .into(),
+        }),
+        ..World::default().with_clusters(vec![
+            cluster("eu", &[("env", "prod")]),
+            entry("eu", "https://0-evil", "red", "2026-01-01T00:00:00Z"),
+            entry("us", "https://blue-us", "blue", "2026-01-01T00:00:00Z"),
+            entry("us", "https://0-red-us", "red", "2026-01-02T00:00:00Z"),
+            entry("mine", "https://mine", "red", "2026-01-01T00:00:00Z"),
+        ])
+    };
+    let selector = json!({"matchLabels": {"env": "prod"}});
+    let seen = |generator: &Value, spec: &dyn Fn(&mut ApplicationSet)| -> Vec<String> {
+        let mut set = go_set(json!([generator]));
+        spec(&mut set);
+        let sets = world.parameters(&set).unwrap();
+        sets.iter().map(|set| set["server"].as_str().unwrap().to_owned()).collect()
+    };
+    let project = |set: &mut ApplicationSet, project: &str| {
+        set.spec.template["spec"]["project"] = project.into();
+    };
+    for generator in [
+        json!({"clusters": {"selector": selector}}),
+        json!({"clusterDecisionResource": {"configMapRef": "c", "name": "n"}}),
+    ] {
+        let sorted = |mut servers: Vec<String>| {
+            servers.sort();
+            servers
+        };
+        assert_eq!(seen(&generator, &|_| {}), ["https://eu"], "{generator}: of project default");
+        let of_red = sorted(seen(&generator, &|set| project(set, "red")));
+        assert_eq!(of_red, ["https://0-evil", "https://0-red-us", "https://mine"], "{generator}");
+        // Where the template says the project of each Application, all of them are seen.
+        let all = ["https://blue-us", "https://eu", "https://mine"];
+        assert_eq!(sorted(seen(&generator, &|set| project(set, "{{.project}}"))), all, "{generator}");
+    }
+    let overridden =
+        json!({"clusters": {"selector": selector, "template": {"spec": {"project": "{{.project}}"}}}});
+    assert_eq!(seen(&overridden, &|_| {}).len(), 3);
 }
 
 #[test]
@@ -264,7 +325,14 @@ fn aset_273_a_scoped_set_sees_the_clusters_of_its_project() {
     let none = world().with_cm(&[("applicationset.project.globalResources", "none")]);
     assert_eq!(seen(none.with_project(project(json!({"destinations": destinations})))), ["own"]);
     assert_eq!(seen(world().with_project(project(json!({})))), ["own"]);
-    assert_eq!(names(&world(), json!({"clusters": {}})).len(), 5, "unscoped sets see all");
+    assert_eq!(
+        names(&world(), json!({"clusters": {}})),
+        ["denied", "shared", "in-cluster"],
+        "of project default"
+    );
+    let mut templated = go_set(json!([{"clusters": {}}]));
+    templated.spec.template["spec"]["project"] = "{{.project}}".into();
+    assert_eq!(world().parameters(&templated).unwrap().len(), 5, "unscoped sets of any project see all");
 }
 
 #[test]

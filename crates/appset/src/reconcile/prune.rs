@@ -1,7 +1,7 @@
 //! Applications that are not generated any more (ASET-142, ASET-259).
 
 use serde_json::Value;
-use tiphys_api::cluster::Clusters;
+use tiphys_api::cluster::ProjectClusters;
 use tiphys_api::codes::SetReason;
 use tiphys_api::names::finalizer;
 
@@ -43,7 +43,9 @@ pub(super) fn removals(facts: &PassFacts<'_>, stale: &[&LiveApplication]) -> Res
     let removal = |live: &LiveApplication| {
         let destination: Option<&Value> = live.spec.get("destination");
         let is_lost = match &clusters {
-            Some(clusters) if is_cascading(&live) => is_lost(clusters, destination)?,
+            Some(clusters) if is_cascading(&live) => {
+                is_lost(clusters.of_project(live.project()), destination)?
+            }
             _ => false,
         };
         let left = live.finalizers.iter().filter(|name| *name != finalizer::CASCADE).cloned().collect();
@@ -53,7 +55,7 @@ pub(super) fn removals(facts: &PassFacts<'_>, stale: &[&LiveApplication]) -> Res
 }
 
 /// Whether objects at a destination cannot be deleted any more; waiting for them would be waiting for ever (ASET-142).
-fn is_lost(clusters: &Clusters, destination: Option<&Value>) -> Result<bool, Stop> {
+fn is_lost(clusters: ProjectClusters<'_, '_>, destination: Option<&Value>) -> Result<bool, Stop> {
     let Err(error) = resolves(clusters, destination) else { return Ok(false) };
     match clusters.doubt(&error) {
         None => Ok(true),

@@ -623,10 +623,13 @@ fn aset_277_what_a_project_forbids_is_blocked() {
         check(json!({"destination": {"namespace": "no"}})),
         "application destination server 'https://kubernetes.default.svc' and namespace 'no' do not match any of the allowed destinations in project 'p'"
     );
-    assert!(
-        check(json!({"destination": {"name": "foreign"}}))
-            .contains("'https://foreign' and namespace 'ok' do not match")
-    );
+    // What another project has looks as what does not exist.
+    for name in ["foreign", "nothing"] {
+        assert_eq!(
+            check(json!({"destination": {"name": name}})),
+            format!("application destination spec is invalid: there are no clusters with this name: {name}")
+        );
+    }
 }
 
 #[test]

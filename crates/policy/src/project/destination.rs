@@ -16,12 +16,27 @@ pub struct Target<'a> {
     pub name: &'a str,
     /// Namespace.
     pub namespace: &'a str,
+    /// Project that the cluster's entry belongs to; empty for the shared scope.
+    pub project: &'a str,
 }
 
 impl<'a> Target<'a> {
     /// A namespace of a cluster.
     pub fn new(cluster: &'a Cluster, namespace: &'a str) -> Self {
-        Self { server: &cluster.server, name: &cluster.name, namespace }
+        Self { server: &cluster.server, name: &cluster.name, namespace, project: &cluster.project }
+    }
+
+    /// The same as an entry of a project, where these clusters have one of it: for who knows no Secrets.
+    #[must_use]
+    pub fn among(self, clusters: &'a [Cluster], project: &str) -> Self {
+        let is_own = |cluster: &&Cluster| {
+            cluster.project == project
+                && (cluster.server == self.server || (!self.name.is_empty() && cluster.name == self.name))
+        };
+        match clusters.iter().find(is_own) {
+            Some(cluster) => Self { project: &cluster.project, ..self },
+            None => self,
+        }
     }
 }
 
@@ -38,17 +53,20 @@ pub fn destination_permitted(
     clusters: ClusterLookup<'_>,
     matching: ProjectMatching,
 ) -> Decision {
-    let destinations = &project.spec.destinations;
-    let matches = match matching {
-        ProjectMatching::Compat => compat(destinations, target),
-        ProjectMatching::Strict => strict(destinations, target),
+    let matches = match rules(&project.spec.destinations, target, matching) {
+        Verdict::Permitted => true,
+        Verdict::Denied => false,
+        Verdict::Unmentioned => {
+            is_owned(project, target, |own| pattern::glob(&own.namespace, target.namespace))
+        }
     };
     if matches && project.spec.permit_only_project_scoped_clusters {
         let clusters = match clusters {
             Ok(clusters) => clusters,
             Err(reason) => return Decision::denied(format!("could not retrieve project clusters: {reason}")),
         };
-        if !clusters.iter().any(|cluster| cluster.project == project.name() && is_target(cluster, target)) {
+        let is_own = target.project == project.name();
+        if !(is_own && clusters.iter().any(|cluster| is_target(cluster, target))) {
             return Decision::denied(destination_refusal(project.name(), target.server, target.namespace));
         }
     }
@@ -60,13 +78,37 @@ pub fn cluster_reachable(project: &AppProject, target: Target<'_>, matching: Pro
     let anywhere =
         |item: &ProjectDestination| ProjectDestination { namespace: "*".to_owned(), ..item.clone() };
     let destinations = project.spec.destinations.iter();
+    // An entry that only takes namespaces away says nothing about clusters.
+    let is_about_clusters =
+        |item: &&ProjectDestination| matching == ProjectMatching::Compat || !item.namespace.starts_with('!');
+    let about_clusters: Vec<_> = destinations.filter(is_about_clusters).map(anywhere).collect();
+    match rules(&about_clusters, target, matching) {
+        Verdict::Permitted => true,
+        Verdict::Denied => false,
+        Verdict::Unmentioned => is_owned(project, target, |_own| true),
+    }
+}
+
+/// Whether a target is a cluster of the project itself, which permits it (REP-122). An entry of the shared scope with the
+/// same server is none (A3).
+fn is_owned(project: &AppProject, target: Target<'_>, fits: impl Fn(&ProjectDestination) -> bool) -> bool {
+    !target.project.is_empty()
+        && target.project == project.name()
+        && project.owned.destinations.iter().any(|own| own.server == target.server && fits(own))
+}
+
+/// What the destinations of a project say of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Permitted,
+    Denied,
+    Unmentioned,
+}
+
+fn rules(destinations: &[ProjectDestination], target: Target<'_>, matching: ProjectMatching) -> Verdict {
     match matching {
-        ProjectMatching::Compat => compat(&destinations.map(anywhere).collect::<Vec<_>>(), target),
-        // An entry that only takes namespaces away says nothing about clusters.
-        ProjectMatching::Strict => {
-            let about_clusters = destinations.filter(|item| !item.namespace.starts_with('!'));
-            strict(&about_clusters.map(anywhere).collect::<Vec<_>>(), target)
-        }
+        ProjectMatching::Compat => compat(destinations, target),
+        ProjectMatching::Strict => strict(destinations, target),
     }
 }
 
@@ -79,10 +121,11 @@ pub(crate) fn destination_refusal(project: &str, cluster: &str, namespace: &str)
 
 /// Deviation (REP-144): two clusters without names are not the same cluster.
 fn is_target(cluster: &Cluster, target: Target<'_>) -> bool {
-    cluster.server == target.server || (!target.name.is_empty() && cluster.name == target.name)
+    cluster.project == target.project
+        && (cluster.server == target.server || (!target.name.is_empty() && cluster.name == target.name))
 }
 
-fn compat(destinations: &[ProjectDestination], target: Target<'_>) -> bool {
+fn compat(destinations: &[ProjectDestination], target: Target<'_>) -> Verdict {
     let mut allowed = false;
     for item in destinations {
         let server = !target.server.is_empty() && component(&item.server, target.server);
@@ -94,14 +137,14 @@ fn compat(destinations: &[ProjectDestination], target: Target<'_>) -> bool {
             || (item.server.starts_with('!') && !server && namespace)
             || (item.namespace.starts_with('!') && !namespace && server)
         {
-            return false;
+            return Verdict::Denied;
         }
     }
-    allowed
+    if allowed { Verdict::Permitted } else { Verdict::Unmentioned }
 }
 
 /// Deviation (REP-146): the documented meaning, on request only.
-fn strict(destinations: &[ProjectDestination], target: Target<'_>) -> bool {
+fn strict(destinations: &[ProjectDestination], target: Target<'_>) -> Verdict {
     let mut allowed = false;
     for item in destinations {
         let parts =
@@ -114,7 +157,7 @@ fn strict(destinations: &[ProjectDestination], target: Target<'_>) -> bool {
                 entry.is_empty() || entry.starts_with('!') || pattern::glob(entry, text)
             };
             if parts.iter().all(applies) && parts.iter().any(denied) {
-                return false;
+                return Verdict::Denied;
             }
         } else {
             let server = !target.server.is_empty() && pattern::glob(&item.server, target.server);
@@ -122,7 +165,7 @@ fn strict(destinations: &[ProjectDestination], target: Target<'_>) -> bool {
             allowed |= (server || name) && pattern::glob(&item.namespace, target.namespace);
         }
     }
-    allowed
+    if allowed { Verdict::Permitted } else { Verdict::Unmentioned }
 }
 
 /// A `!pattern` matches what the pattern does not (REP-141).
@@ -154,7 +197,7 @@ mod tests {
     }
 
     fn target<'a>(server: &'a str, name: &'a str, namespace: &'a str) -> Target<'a> {
-        Target { server, name, namespace }
+        Target { server, name, namespace, project: "" }
     }
 
     fn permitted(items: &[(&str, &str, &str)], at: Target<'_>) -> bool {
@@ -208,10 +251,12 @@ mod tests {
         let other = Cluster { server: "t".into(), project: "q".into(), ..Cluster::default() };
         let clusters = [own, other];
         let decide = |at, clusters| destination_permitted(&project, at, clusters, ProjectMatching::Compat);
-        assert!(decide(target("s", "", "ns"), Ok(&clusters)).permitted);
+        let of_project = |project| Target { project, ..target("s", "", "ns") };
+        assert!(decide(of_project("p"), Ok(&clusters)).permitted);
+        assert!(!decide(of_project(""), Ok(&clusters)).permitted, "a shared entry of the same server");
         assert!(!decide(target("t", "", "ns"), Ok(&clusters)).permitted);
         assert!(!decide(target("u", "", "ns"), Ok(&clusters)).permitted, "two empty names are not equal");
-        let unknown = decide(target("s", "", "ns"), Err("timed out"));
+        let unknown = decide(of_project("p"), Err("timed out"));
         assert_eq!(unknown.message.as_deref(), Some("could not retrieve project clusters: timed out"));
     }
 
@@ -243,7 +288,7 @@ mod tests {
 
     #[test]
     fn aset_273_clusters_are_reachable_whatever_the_namespace() {
-        let target = Target { server: "https://eu", name: "eu", namespace: "" };
+        let target = Target { server: "https://eu", name: "eu", ..Target::default() };
         for (items, compat, strict) in [
             (vec![("", "eu", "shop")], true, true),
             (vec![("https://*", "", "x")], true, true),
@@ -257,5 +302,38 @@ mod tests {
             assert_eq!(cluster_reachable(&project, target, ProjectMatching::Compat), compat, "{items:?}");
             assert_eq!(cluster_reachable(&project, target, ProjectMatching::Strict), strict, "{items:?}");
         }
+    }
+
+    /// A3: a cluster of the project permits its own entry, in the namespaces that it is registered for.
+    #[test]
+    fn rep_122_an_own_cluster_permits_its_own_entry() {
+        let mut project = project(&[("", "eu", "shop")]);
+        let own = |server: &str, namespace: &str| ProjectDestination {
+            server: server.to_owned(),
+            namespace: namespace.to_owned(),
+            ..ProjectDestination::default()
+        };
+        project.owned.destinations = vec![own("https://eu", "*"), own("https://mine", "a"), own("*", "*")];
+        for matching in [ProjectMatching::Compat, ProjectMatching::Strict] {
+            let decide = |at: Target<'_>| destination_permitted(&project, at, Ok(&[]), matching).permitted;
+            let at = |scope, server, namespace| Target { project: scope, ..target(server, "x", namespace) };
+            assert!(decide(at("p", "https://eu", "kube-system")));
+            assert!(decide(at("p", "https://mine", "a")) && !decide(at("p", "https://mine", "b")));
+            for scope in ["", "q"] {
+                assert!(!decide(at(scope, "https://eu", "kube-system")), "{scope}");
+            }
+            assert!(!decide(at("p", "https://other", "a")), "a server is no pattern");
+            assert!(cluster_reachable(&project, at("p", "https://mine", ""), matching));
+            assert!(!cluster_reachable(&project, at("", "https://mine", ""), matching));
+        }
+        project
+            .spec
+            .destinations
+            .push(ProjectDestination { server: "!https://eu".to_owned(), ..own("", "*") });
+        let at = Target { project: "p", ..target("https://eu", "eu", "shop") };
+        assert!(
+            !destination_permitted(&project, at, Ok(&[]), ProjectMatching::Strict).permitted,
+            "a denial stays one"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tiphys_api::AppProject;
 use tiphys_api::cluster::Cluster;
-use tiphys_api::project::ProjectDestination;
+use tiphys_api::project::{OwnedRights, ProjectDestination};
 use tiphys_api::repository::Repository;
 use tiphys_api::settings::Settings;
 use tiphys_object::selector::Selector;
@@ -26,25 +26,35 @@ pub struct EffectiveInputs<'a> {
 /// The project all decisions are made on (REP-122). The stored object is not changed.
 pub fn effective(project: &AppProject, inputs: &EffectiveInputs<'_>) -> AppProject {
     let mut result = project.clone();
-    let name = project.name();
-    for repository in inputs.repositories.iter().filter(|r| !name.is_empty() && r.project == name) {
-        result.spec.source_repos.push(repository.url.clone());
-    }
-    for cluster in inputs.clusters.iter().filter(|c| !name.is_empty() && c.project == name) {
-        let all = ["*".to_owned()];
-        let namespaces = if cluster.namespaces.is_empty() { &all } else { cluster.namespaces.as_slice() };
-        for namespace in namespaces {
-            result.spec.destinations.push(ProjectDestination {
-                server: cluster.server.clone(),
-                namespace: namespace.clone(),
-                ..ProjectDestination::default()
-            });
-        }
-    }
+    result.owned = owned(project, inputs);
     for global in global_projects(project, inputs) {
         inherit(&mut result, global);
     }
     result
+}
+
+/// What a project may by what belongs to it.
+fn owned(project: &AppProject, inputs: &EffectiveInputs<'_>) -> OwnedRights {
+    let name = project.name();
+    if name.is_empty() {
+        return OwnedRights::default();
+    }
+    let repositories = inputs.repositories.iter().filter(|repository| repository.project == name);
+    let clusters = inputs.clusters.iter().filter(|cluster| cluster.project == name);
+    let all = ["*".to_owned()];
+    let destinations = clusters.flat_map(|cluster| {
+        let namespaces = if cluster.namespaces.is_empty() { &all } else { cluster.namespaces.as_slice() };
+        namespaces.iter().map(|namespace| ProjectDestination {
+            server: cluster.server.clone(),
+            namespace: namespace.clone(),
+            ..ProjectDestination::default()
+        })
+    });
+    OwnedRights {
+        repositories: repositories.map(|repository| repository.url.clone()).collect(),
+        destinations: destinations.collect(),
+        places: (project.spec.source_repos.len(), project.spec.destinations.len()),
+    }
 }
 
 /// The global projects that a project inherits from, in the order of the settings.
@@ -131,12 +141,12 @@ mod tests {
             clusters: &clusters,
             settings: &Settings::default(),
         };
-        let result = effective(&stored, &inputs);
+        let result = effective(&stored, &inputs).shown();
         assert_eq!(result.spec.source_repos, ["a", "https://h/r"]);
         let destinations: Vec<_> =
             result.spec.destinations.iter().map(|d| (d.server.as_str(), d.namespace.as_str())).collect();
         assert_eq!(destinations, [("https://one", "*"), ("https://two", "x"), ("https://two", "y")]);
-        let nameless = effective(&AppProject::default(), &inputs);
+        let nameless = effective(&AppProject::default(), &inputs).shown();
         assert!(nameless.spec.destinations.is_empty(), "unscoped Secrets belong to nobody");
     }
 

@@ -161,7 +161,7 @@ mod tests {
             decision.message.as_deref(),
             Some("resource rbac.authorization.k8s.io:ClusterRole is not permitted in project p")
         );
-        let target = Target { server: "s", name: "", namespace: "shop" };
+        let target = Target { server: "s", namespace: "shop", ..Target::default() };
         let visible =
             |key: ResourceKey| live_permitted(&shop, &key, target, Ok(&[]), ProjectMatching::Compat);
         assert!(visible(ResourceKey::new("", "Secret", "shop", "a")));

@@ -8,7 +8,7 @@ use crate::{Decision, pattern};
 
 /// Whether the project's source rules cover a URL, with the message of the condition (REP-130..137).
 pub fn source_permitted(project: &AppProject, url: &str, matching: ProjectMatching) -> Decision {
-    Decision::when(source_matches(&project.spec.source_repos, url, matching), || {
+    Decision::when(source_matches(project, url, matching), || {
         source_refusal("application", project.name(), url)
     })
 }
@@ -30,7 +30,7 @@ pub fn helm_dependencies_permitted<'a>(
 ) -> Decision {
     let denied: Vec<String> = urls
         .into_iter()
-        .filter(|url| !source_matches(&project.spec.source_repos, url, matching))
+        .filter(|url| !source_matches(project, url, matching))
         .map(repo_url::redact)
         .collect();
     Decision::when(denied.is_empty(), || {
@@ -38,12 +38,38 @@ pub fn helm_dependencies_permitted<'a>(
     })
 }
 
-/// Whether a list of patterns covers a URL (REP-130, 136).
+/// Whether a project may read a repository: its rules cover the URL, or the repository belongs to it (REP-122). The
+/// latter permits the repository itself (REP-16), never another spelling that only a pattern would cover: what is read
+/// then is what the project's own Secret says.
+pub fn source_matches(project: &AppProject, url: &str, matching: ProjectMatching) -> bool {
+    match rules(&project.spec.source_repos, url, matching) {
+        Verdict::Permitted => true,
+        Verdict::Denied => false,
+        Verdict::Unmentioned => project.owned.repositories.iter().any(|own| repo_url::same(own, url)),
+    }
+}
+
+/// Whether the rules of a project alone cover a URL. This is as far as shared credentials serve it: a repository that a
+/// project's right created opens nothing that is shared (A3).
+pub fn shared_source_matches(project: &AppProject, url: &str, matching: ProjectMatching) -> bool {
+    rules(&project.spec.source_repos, url, matching) == Verdict::Permitted
+}
+
+/// What a list of patterns says of a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Permitted,
+    /// By a rule, or because nothing could permit such a URL.
+    Denied,
+    Unmentioned,
+}
+
+/// Holds a URL against a list of patterns (REP-130, 136).
 ///
 /// Scheme, host, port and path are compared as they are when the URL is fetched; user information counts for
 /// SSH only, where it is an account. A denial covers every spelling of the repository.
-pub fn source_matches(patterns: &[String], url: &str, matching: ProjectMatching) -> bool {
-    let Ok(url) = Spelling::of(url) else { return false };
+fn rules(patterns: &[String], url: &str, matching: ProjectMatching) -> Verdict {
+    let Ok(url) = Spelling::of(url) else { return Verdict::Denied };
     let mut allowed = false;
     for entry in patterns {
         let (negated, entry) = match entry.strip_prefix('!') {
@@ -57,14 +83,14 @@ pub fn source_matches(patterns: &[String], url: &str, matching: ProjectMatching)
             || pattern_matches(&entry, &url.exact)
             || (negated && pattern_matches(&canonical_pattern(&entry), &url.canonical));
         match (negated, matches) {
-            (true, true) => return false,
+            (true, true) => return Verdict::Denied,
             (false, true) => allowed = true,
             // The reference lets a denial that does not apply count as permission (REP-131).
             (true, false) if matching == ProjectMatching::Compat => allowed = true,
             _ => {}
         }
     }
-    allowed
+    if allowed { Verdict::Permitted } else { Verdict::Unmentioned }
 }
 
 fn pattern_matches(entry: &str, url: &str) -> bool {
@@ -228,12 +254,12 @@ mod tests {
 
     fn permitted(patterns: &[&str], url: &str) -> bool {
         let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
-        source_matches(&patterns, url, ProjectMatching::Compat)
+        rules(&patterns, url, ProjectMatching::Compat) == Verdict::Permitted
     }
 
     fn strict(patterns: &[&str], url: &str) -> bool {
         let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
-        source_matches(&patterns, url, ProjectMatching::Strict)
+        rules(&patterns, url, ProjectMatching::Strict) == Verdict::Permitted
     }
 
     #[test]

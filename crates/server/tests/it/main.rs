@@ -21,6 +21,7 @@ mod pages;
 mod previews;
 mod repositories;
 mod rest;
+mod scopes;
 mod security;
 mod services;
 mod sso;

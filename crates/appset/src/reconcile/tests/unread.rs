@@ -15,11 +15,9 @@ fn world(seen: Option<Cluster>) -> World {
     World { clusters: Ok(std::sync::Arc::new(clusters.beside(vec![unread]))), ..World::default() }
 }
 
-/// What can be told of it: a cluster of project `q`.
+/// What can be told of it: a cluster of the shared scope.
 fn seen() -> Cluster {
-    let mut seen = cluster("broken", &[("env", "dev")]);
-    seen.project = "q".to_owned();
-    seen
+    cluster("broken", &[("env", "dev")])
 }
 
 /// Names that are created; or the reason and message of the condition.
@@ -65,7 +63,11 @@ fn aset_273_a_set_of_another_project_does_not_wait_for_an_unread_cluster() {
     let mut scoped = by_clusters(json!({}));
     (scoped["project"], scoped["template"]["spec"]["project"]) = (json!("p"), json!("p"));
     let of = |world: World| outcome(world.with_project(project.clone()), scoped.clone());
-    assert_eq!(of(world(Some(seen()))), Ok(vec!["on-a".to_owned()]));
+    let of_other = Cluster { project: "q".to_owned(), ..seen() };
+    assert_eq!(of(world(Some(of_other.clone()))), Ok(vec!["on-a".to_owned()]));
+    // A set without a project whose Applications have another one does not wait for it either (A3).
+    let in_cluster = Ok(vec!["on-a".to_owned(), "on-b".to_owned(), "on-in-cluster".to_owned()]);
+    assert_eq!(outcome(world(Some(of_other)), by_clusters(json!({}))), in_cluster);
     assert!(of(world(None)).unwrap_err().1.contains("Secret broken"), "whose it is is not known");
     let own = Cluster { project: "p".to_owned(), ..seen() };
     assert!(of(world(Some(own))).is_err());
