@@ -271,6 +271,16 @@ impl Cluster {
         Ok(config)
     }
 
+    /// Whether it is reached with something of the controller's own: its identity at the local cluster, a program or an
+    /// identity of its machine (A3). A configuration that cannot be read may be one.
+    pub fn lends_identity(&self) -> bool {
+        let is_local = self.server.trim_end_matches('/') == IN_CLUSTER_SERVER;
+        is_local
+            || self.parse_config().map_or(true, |config| {
+                config.exec_provider_config.is_some() || config.aws_auth_config.is_some()
+            })
+    }
+
     /// Whether controllers keep its version in a label of its Secret (REP-103). The local cluster without a Secret has none.
     pub fn wants_version_label(&self) -> bool {
         let wanted = self.labels.get(names::label::AUTO_LABEL_CLUSTER_INFO).map(String::as_str);

@@ -13,6 +13,15 @@ use crate::application::{Metadata, is_false, is_zero, null_as_default};
 /// Name of the project an Application without one belongs to (REP-121).
 pub const DEFAULT_PROJECT: &str = "default";
 
+/// Whether a project could have this name: that of a Kubernetes object.
+pub fn is_project_name(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_part = |part: &str| {
+        !part.is_empty() && !part.starts_with('-') && !part.ends_with('-') && part.bytes().all(is_letter)
+    };
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
 /// An `AppProject` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -286,6 +286,11 @@ impl Repository {
         self.insecure_ignore_host_key || self.insecure || self.credentials.insecure_oci_force_http
     }
 
+    /// Whether it is reached with the controller's own identity at a cloud provider (A3).
+    pub fn lends_identity(&self) -> bool {
+        self.credentials.use_azure_workload_identity
+    }
+
     /// The type in force: what is written, else `oci` for `oci://` URLs, else `git` (REP A2).
     pub fn effective_type(&self) -> &str {
         effective_type(&self.r#type, &self.url)

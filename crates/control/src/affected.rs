@@ -46,14 +46,14 @@ impl<'a> Affected<'a> {
 
     /// How one application is to be looked at; `None` when nothing that it depends on is different.
     pub(crate) fn level(&mut self, app: &Declared) -> Option<Level> {
-        let is_reached = self.repositories || self.trust;
+        // The rules of a project decide which shared credentials serve it.
+        let is_reached = self.repositories || self.trust || self.projects;
         if is_reached && app.repositories.iter().any(|url| self.reaches(url, &app.project)) {
             // What could not be read before may be read now, and the other way round.
             return Some(Level::Latest);
         }
         let (old, new) = (self.old, self.new);
-        let destination = &app.destination;
-        let is_elsewhere = || match (old.clusters.resolve(destination), new.clusters.resolve(destination)) {
+        let is_elsewhere = || match (old.declared_cluster(app), new.declared_cluster(app)) {
             (Ok(old), Ok(new)) => !old.is_same_destination(new),
             (old, new) => old != new,
         };

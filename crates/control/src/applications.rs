@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::FutureExt;
 use smol_str::SmolStr;
+use tiphys_api::cluster::ClusterKey;
 use tiphys_api::codes::SyncStatusCode;
 use tiphys_cluster::{IndexEvent, KindState, ObjectEvent, Received};
 use tiphys_lifecycle::refresh::Level;
@@ -312,37 +313,34 @@ async fn follow_clusters(
                     }
                 }
                 if is_strange {
-                    stranger_changed(&context, &event.server, &object.namespace);
+                    stranger_changed(&context, &event.cluster, &object.namespace);
                 }
             }
             IndexEvent::KindChanged { .. } => {
-                let destination = context.clusters.in_use();
-                let pending = destination.iter().any(|d| {
-                    d.cluster.server == event.server
-                        && d.index.kind_states().values().any(|s| *s == KindState::Pending)
+                let destination = context.clusters.used(&event.cluster);
+                let is_pending = destination.is_some_and(|destination| {
+                    destination.index.kind_states().values().any(|state| *state == KindState::Pending)
                 });
-                if !pending {
-                    wake_unknown(&context, &event.server);
+                if !is_pending {
+                    wake_unknown(&context, &event.cluster);
                 }
             }
             IndexEvent::KindsChanged | IndexEvent::Reachable => {
                 context.cluster_news.notify_one();
-                wake_unknown(&context, &event.server);
+                wake_unknown(&context, &event.cluster);
             }
         }
     }
 }
 
 /// An object that is no application's came or went: whoever counts the orphans of its namespace counts again (TRK-90).
-fn stranger_changed(context: &Context, server: &SmolStr, namespace: &SmolStr) {
-    let place = (server.clone(), namespace.clone());
+fn stranger_changed(context: &Context, cluster: &ClusterKey, namespace: &SmolStr) {
+    let place = (cluster.clone(), namespace.clone());
     let counting = context.monitors.of(&place);
-    if counting.is_empty() {
-        for destination in context.clusters.in_use() {
-            if destination.cluster.server == *server {
-                destination.index.observe_no_more(namespace);
-            }
-        }
+    if counting.is_empty()
+        && let Some(destination) = context.clusters.used(cluster)
+    {
+        destination.index.observe_no_more(namespace);
     }
     for key in counting {
         let Some(entry) = context.store.get(&key) else { continue };
@@ -353,7 +351,7 @@ fn stranger_changed(context: &Context, server: &SmolStr, namespace: &SmolStr) {
 }
 
 /// Applications of a cluster that are not known to be in sync, or wait for it, are compared again.
-fn wake_unknown(context: &Context, server: &str) {
+fn wake_unknown(context: &Context, cluster: &ClusterKey) {
     let world = context.world.load();
     for key in context.store.keys() {
         let waits = |entry: &AppEntry| {
@@ -363,8 +361,7 @@ fn wake_unknown(context: &Context, server: &str) {
                 || declared.is_deleting
         };
         let Some(entry) = context.store.get(&key).filter(waits) else { continue };
-        let destination = &entry.declared.destination;
-        if world.clusters.resolve(destination).is_ok_and(|cluster| cluster.server == server) {
+        if world.declared_cluster(&entry.declared).is_ok_and(|found| found.key() == *cluster) {
             context.request(&key, Level::Recent, Priority::Routine);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tiphys_api::cluster::Cluster;
+use tiphys_api::cluster::{Cluster, ClusterKey};
 use tiphys_api::names::label;
 use tiphys_cluster::{ApiError, Target};
 use tiphys_object::Gvk;
@@ -45,18 +45,18 @@ async fn write(context: &Context) {
     if context.read_only {
         return;
     }
-    let versions: BTreeMap<String, String> = context
+    let versions: BTreeMap<ClusterKey, String> = context
         .clusters
         .in_use()
         .iter()
         .filter_map(|destination| {
             let kinds = destination.index.discovery().snapshot()?;
-            Some((destination.cluster.server.clone(), kinds.server_version().to_owned()))
+            Some((destination.cluster.key(), kinds.server_version().to_owned()))
         })
         .collect();
     let world = context.world.load_full();
     for cluster in world.clusters.all().iter().filter(|cluster| cluster.wants_version_label()) {
-        let Some(version) = versions.get(&cluster.server) else { continue };
+        let Some(version) = versions.get(&cluster.key()) else { continue };
         if cluster.labels.get(label::KUBERNETES_VERSION) == Some(version) {
             continue;
         }

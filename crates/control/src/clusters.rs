@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use smol_str::SmolStr;
-use tiphys_api::cluster::{Cluster, Clusters};
+use tiphys_api::cluster::{Cluster, ClusterKey, Clusters};
 use tiphys_api::names::IN_CLUSTER_SERVER;
 use tiphys_api::settings::ClientRate;
 use tiphys_cluster::{
@@ -100,8 +100,8 @@ impl Destination {
 /// An event of one cluster's index.
 #[derive(Debug)]
 pub(crate) struct ClusterEvent {
-    /// Server of the cluster, as configured.
-    pub(crate) server: SmolStr,
+    /// Which entry of a cluster.
+    pub(crate) cluster: ClusterKey,
     /// What happened.
     pub(crate) event: IndexEvent,
 }
@@ -122,12 +122,13 @@ struct Slot {
     cancel: CancellationToken,
 }
 
-/// Clusters by server. Only [`Pool::reconfigure`] changes what is configured, so that a round with an older
+/// Clusters by their identity: entries of different projects with the same server share neither a connection nor an
+/// index. Only [`Pool::reconfigure`] changes what is configured, so that a round with an older
 /// snapshot cannot bring an older configuration back.
 struct Slots {
     configured: Clusters,
     rules: Rules,
-    used: BTreeMap<String, Arc<Slot>>,
+    used: BTreeMap<ClusterKey, Arc<Slot>>,
 }
 
 /// What every index is made with besides its cluster.
@@ -212,14 +213,14 @@ impl Pool {
         Self { ways, slots, events, tracker, cancel, jitter }
     }
 
-    /// The destination with this server, started now when it was not in use (ENG-19). One that was just
+    /// The destination of this identity, started now when it was not in use (ENG-19). One that was just
     /// started gets a moment for its first lists; later callers do not wait.
     ///
     /// # Errors
     /// When it is not ready, or cannot be used.
-    pub(crate) async fn get(&self, server: &str) -> Result<Arc<Destination>, Unusable> {
-        let slot = self.slot(server).map_err(Unusable::Failed)?;
-        let starting = slot.cell.get_or_try_init(|| self.start(server, &slot.cancel));
+    pub(crate) async fn get(&self, key: &ClusterKey) -> Result<Arc<Destination>, Unusable> {
+        let slot = self.slot(key).map_err(Unusable::Failed)?;
+        let starting = slot.cell.get_or_try_init(|| self.start(key, &slot.cancel));
         let destination = starting.await.map_err(Unusable::Failed)?;
         if destination.is_stopped() {
             // The settings changed while it was started.
@@ -255,7 +256,7 @@ impl Pool {
             || is_rate_new
             || *configured != world.clusters;
         let changes = Changes { any: is_new, plugins: are_plugins_new, rate: is_rate_new };
-        used.retain(|server, slot| keeps(slot, configured, &world.clusters, server, changes));
+        used.retain(|key, slot| keeps(slot, configured, &world.clusters, key, changes));
         *configured = world.clusters.clone();
         *rules = Rules::of(world, readings);
         for slot in used.values() {
@@ -284,33 +285,36 @@ impl Pool {
         }
     }
 
-    /// All destinations in use, by server.
+    /// All destinations in use, by their identity.
     pub(crate) fn in_use(&self) -> Vec<Arc<Destination>> {
         let slots = self.slots.lock();
-        let mut all: Vec<_> = slots.used.values().filter_map(|slot| slot.cell.get().cloned()).collect();
-        all.sort_by(|a, b| a.cluster.server.cmp(&b.cluster.server));
-        all
+        slots.used.values().filter_map(|slot| slot.cell.get().cloned()).collect()
     }
 
-    fn slot(&self, server: &str) -> Result<Arc<Slot>, String> {
+    /// The destination of this identity, where it is in use.
+    pub(crate) fn used(&self, key: &ClusterKey) -> Option<Arc<Destination>> {
+        self.slots.lock().used.get(key)?.cell.get().cloned()
+    }
+
+    fn slot(&self, key: &ClusterKey) -> Result<Arc<Slot>, String> {
         let mut slots = self.slots.lock();
         let Slots { configured, rules, used } = &mut *slots;
-        configured.by_server(server).map_err(|error| error.to_string())?;
+        configured.entry(key).map_err(|error| error.to_string())?;
         if let Some(reason) = &rules.unfiltered {
             return Err(reason.clone());
         }
-        if let Some(slot) = used.get(server) {
+        if let Some(slot) = used.get(key) {
             return Ok(Arc::clone(slot));
         }
         let slot = Arc::new(Slot { cell: OnceCell::new(), cancel: self.cancel.child_token() });
-        used.insert(server.to_owned(), Arc::clone(&slot));
+        used.insert(key.clone(), Arc::clone(&slot));
         Ok(slot)
     }
 
-    async fn start(&self, server: &str, cancel: &CancellationToken) -> Result<Arc<Destination>, String> {
+    async fn start(&self, key: &ClusterKey, cancel: &CancellationToken) -> Result<Arc<Destination>, String> {
         let (cluster, rules) = {
             let slots = self.slots.lock();
-            let cluster = slots.configured.by_server(server).map_err(|error| error.to_string())?;
+            let cluster = slots.configured.entry(key).map_err(|error| error.to_string())?;
             (cluster.clone(), slots.rules.clone())
         };
         let config = cluster.config.expose();
@@ -344,7 +348,7 @@ impl Pool {
         let cancel = cancel.clone();
         let index =
             ClusterIndex::start(connection, discovery, options, sender, &self.tracker, cancel.clone());
-        let (events, server) = (self.events.clone(), SmolStr::new(&cluster.server));
+        let (events, key) = (self.events.clone(), key.clone());
         let stop = cancel.clone();
         self.tracker.spawn(async move {
             // Both branches are cancel-safe; what is not forwarded when a cluster stops concerns nobody.
@@ -353,7 +357,7 @@ impl Pool {
                 () = stop.cancelled() => None,
                 event = receiver.recv() => event,
             } {
-                if events.send(ClusterEvent { server: server.clone(), event }).await.is_err() {
+                if events.send(ClusterEvent { cluster: key.clone(), event }).await.is_err() {
                     return;
                 }
             }
@@ -411,8 +415,8 @@ struct Changes {
 
 /// Decides about a place when settings changed; what goes is stopped. A cluster whose connection and index can stay
 /// gets its new name, project, labels and so on.
-fn keeps(slot: &mut Arc<Slot>, was: &Clusters, is: &Clusters, server: &str, changes: Changes) -> bool {
-    let now = match (was.by_server(server), is.by_server(server)) {
+fn keeps(slot: &mut Arc<Slot>, was: &Clusters, is: &Clusters, key: &ClusterKey, changes: Changes) -> bool {
+    let now = match (was.entry(key), is.entry(key)) {
         // Of a cluster that nobody works on nobody needs to know anything (REP-103).
         (Ok(_), Ok(now)) if now.skip_reconcile => None,
         (Ok(_), Ok(_)) if changes.rate => None,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_api::application::HealthStatus;
+use tiphys_api::cluster::ClusterKey;
 use tiphys_api::{Application, ApplicationSet, repo_url, settings};
 use tiphys_appset::preview::{Existing, Preview};
 use tiphys_cluster::{
@@ -330,9 +331,8 @@ impl Controller {
     }
 
     /// What is known of a cluster that is watched (API-168); nothing while it was not discovered.
-    pub fn watched(&self, server: &str) -> Option<Watched> {
-        let in_use = self.context.clusters.in_use();
-        let destination = in_use.iter().find(|destination| destination.cluster.server == server)?;
+    pub fn watched(&self, cluster: &ClusterKey) -> Option<Watched> {
+        let destination = self.context.clusters.used(cluster)?;
         let facts = destination.facts();
         let counts = destination.index.counts();
         (!facts.api_versions().is_empty()).then(|| Watched {

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tiphys_api::cluster::ClusterKey;
 
 use crate::app_key::AppKey;
 use crate::queue::Priority;
@@ -18,8 +19,8 @@ use crate::scheduler::Scheduler;
 pub(crate) enum Shared {
     /// A repository, by URL.
     Repository(String),
-    /// A destination cluster, by server.
-    Cluster(String),
+    /// A destination cluster, by its identity.
+    Cluster(ClusterKey),
     /// A plugin, by its name; an empty one stands for all that are asked whether a source is theirs.
     Plugin(String),
     /// The one turn of sources that take much memory.
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!((Limits::of(1).cluster, Limits::of(1).repository), (1, 1));
         let (gates, _) = gates(1);
         let key = AppKey::new("argocd", "a");
-        let _one = gates.enter(&key, Priority::Routine, [Shared::Cluster("a".to_owned())]);
+        let _one = gates.enter(&key, Priority::Routine, [Shared::Cluster(ClusterKey::shared("a"))]);
         // A cluster and a repository of the same name have nothing to do with each other.
         assert!(gates.enter(&key, Priority::Routine, at(&["a"])).is_some());
         assert_eq!(gates.busiest_cluster(), 1);

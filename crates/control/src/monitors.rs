@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use parking_lot::Mutex;
 use smol_str::SmolStr;
+use tiphys_api::cluster::ClusterKey;
 
 use crate::app_key::AppKey;
 
 /// A namespace of a cluster.
-pub(crate) type Place = (SmolStr, SmolStr);
+pub(crate) type Place = (ClusterKey, SmolStr);
 
 /// The applications by where they look for orphans.
 #[derive(Default)]
@@ -55,7 +56,7 @@ mod tests {
     #[test]
     fn trk_90_whoever_looks_elsewhere_or_nowhere_is_not_told() {
         let monitors = Monitors::default();
-        let place = |namespace: &str| (SmolStr::new("https://c"), SmolStr::new(namespace));
+        let place = |namespace: &str| (ClusterKey::shared("https://c"), SmolStr::new(namespace));
         let (ui, api) = (AppKey::new("argocd", "ui"), AppKey::new("argocd", "api"));
         monitors.set(&ui, Some(place("shop")));
         monitors.set(&api, Some(place("shop")));

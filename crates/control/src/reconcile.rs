@@ -31,6 +31,7 @@ mod sync;
 mod tests;
 pub(crate) mod user_actions;
 
+use tiphys_api::cluster::ClusterKey;
 use tiphys_lifecycle::refresh::{self as timing, Level};
 use tiphys_lifecycle::status_patch;
 use tiphys_policy::project::namespace_enabled;
@@ -129,11 +130,10 @@ async fn round(cx: &mut AppContext<'_>) -> Requeue {
 
 /// Whether the Secret of the destination says that nobody works on the cluster (REP-103, CTL-89).
 fn is_cluster_skipped(cx: &AppContext<'_>) -> bool {
-    cx.world.clusters.resolve(&cx.app.spec.destination).is_ok_and(|cluster| cluster.skip_reconcile)
+    cx.world.cluster_of(&cx.app).is_ok_and(|cluster| cluster.skip_reconcile)
 }
 
 /// The cluster that an application may make a worker wait for.
-fn cluster_of(entry: &AppEntry, world: &World) -> Option<String> {
-    let cluster = world.clusters.resolve(&entry.declared.destination).ok()?;
-    Some(cluster.server.clone())
+fn cluster_of(entry: &AppEntry, world: &World) -> Option<ClusterKey> {
+    Some(world.declared_cluster(&entry.declared).ok()?.key())
 }

@@ -8,6 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tiphys_api::cluster::{Cluster, ClusterError};
 use tiphys_api::settings::Settings;
 use tiphys_cluster::{PluginPolicy, ResourceFilter};
 use tiphys_engine::diff::DiffSettings;
@@ -16,6 +17,8 @@ use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::scripts::Runner;
 use tiphys_engine::updates::UpdateRules;
 use tiphys_installation::{Installation, InstallationData};
+
+use crate::store::Declared;
 
 /// One snapshot: an installation and what the controller made of its settings.
 pub(crate) struct World {
@@ -103,6 +106,14 @@ impl World {
     /// When the Secret that applies cannot be read.
     pub(crate) fn repository(&self, url: &str, project: &str) -> Result<tiphys_source::Repository, String> {
         self.installation.repository(url, project).map(|found| tiphys_source::Repository::from(&found))
+    }
+
+    /// The cluster that an application deploys to (REP-111).
+    ///
+    /// # Errors
+    /// When its destination means none, or several.
+    pub(crate) fn declared_cluster(&self, app: &Declared) -> Result<&Cluster, ClusterError> {
+        self.clusters.of_project(&app.project).resolve(&app.destination)
     }
 
     /// Who vouches for servers (REP-80, REP-81).

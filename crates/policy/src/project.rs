@@ -28,6 +28,7 @@ pub use resource::{Resource, kind_permitted, live_permitted, orphan_ignored, res
 pub use roles::{normalized_policy, runtime_policy};
 pub use service_account::{Account, ServiceAccountError, impersonated_user, service_account};
 pub(crate) use source::source_refusal;
+pub(crate) use source::{AddressSpelling, denial_spellings};
 pub use source::{helm_dependencies_permitted, shared_source_matches, source_matches, source_permitted};
 pub use validate::{Code, Violation, validate};
 

@@ -27,6 +27,7 @@ mod lines;
 mod object;
 mod pattern;
 mod project;
+mod spelling;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
@@ -41,7 +42,7 @@ pub use lines::{
     LINE_BYTES_MAX, LineReason, POLICY_BYTES_MAX, POLICY_LINES_MAX, Place, PolicyError, PolicyProblem,
     PolicyRule, RoleLink,
 };
-pub use object::{application_object, application_set_object, scoped_object};
+pub use object::{Located, application_object, application_set_object, scoped_object};
 pub use pattern::MatchMode;
 pub(crate) use project::syntax;
 pub use vocabulary::Resource;

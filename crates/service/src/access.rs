@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-pub use tiphys_policy::rbac::Resource;
+use tiphys_policy::rbac::scoped_object;
+pub use tiphys_policy::rbac::{Located, Resource};
 
 /// Actions of the RBAC rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,35 @@ pub struct Access<'a> {
     pub resource: Resource,
     /// What is to be done.
     pub action: Action,
-    /// The object of the rule, for example `<project>/<url>` (REP-41).
-    pub object: &'a str,
+    /// What it is about.
+    pub object: Object<'a>,
+}
+
+/// What an access is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object<'a> {
+    /// Something by its name; empty where there is none.
+    Name(&'a str),
+    /// Something by its address, in a project or in the shared scope (REP-41).
+    Address(Located<'a>),
+}
+
+impl<'a> Access<'a> {
+    pub(crate) fn named(resource: Resource, action: Action, name: &'a str) -> Self {
+        Self { resource, action, object: Object::Name(name) }
+    }
+
+    pub(crate) fn located(resource: Resource, action: Action, located: &Located<'a>) -> Self {
+        Self { resource, action, object: Object::Address(*located) }
+    }
+
+    /// The object of the rules, for example `<project>/<url>`.
+    pub fn object(&self) -> String {
+        match self.object {
+            Object::Name(name) => name.to_owned(),
+            Object::Address(Located { project, address }) => scoped_object(project, address),
+        }
+    }
 }
 
 type Ask<'a> = &'a (dyn Fn(&Access<'_>) -> Result<(), String> + Send + Sync);

@@ -25,7 +25,7 @@ use crate::change::{Change, Sealed};
 use crate::error::{Code, Error};
 use crate::jwt::{self, Claims};
 use crate::managed;
-use crate::store::Store;
+use crate::store::{Record, Store};
 
 pub use first_start::{Drawn, INITIAL_SECRET, first_start, plan_done, plan_initial, plan_keys, prepare};
 pub use password::{HASH_COST, PasswordHash, SALT_BYTES, hash, hashed, verify, verify_nobody};
@@ -262,7 +262,7 @@ impl<'a> Accounts<'a> {
     }
 
     fn may(&self, action: Action, name: &str) -> Result<(), Error> {
-        self.caller.may(&Access { resource: Resource::Accounts, action, object: name })
+        self.caller.may(&Access::named(Resource::Accounts, action, name))
     }
 
     /// All that the caller may see, by name.
@@ -306,7 +306,7 @@ impl<'a> Accounts<'a> {
             let place = (self.store.namespace(), stored);
             plan_password(place, self.settings, (name, &hash), now).map_err(Error::from)
         };
-        self.store.settle_one(Own::Secret, names::SECRET, plan).await.map(drop)
+        self.store.settle_one(Record::Secret, names::SECRET, plan).await.map(drop)
     }
 
     /// Makes a token. Without the key of the server nothing is stored.
@@ -323,7 +323,7 @@ impl<'a> Accounts<'a> {
             let subject = format!("{}:{}", issue.account, Capability::ApiKey.as_str());
             Ok((change, jwt::signed(&Claims { subject: &subject, id: &id, iat, exp }, &key)))
         };
-        Ok(self.store.settle_telling(Own::Secret, names::SECRET, plan).await?.1)
+        Ok(self.store.settle_telling(Record::Secret, names::SECRET, plan).await?.1)
     }
 
     /// Ends a token.
@@ -336,7 +336,7 @@ impl<'a> Accounts<'a> {
             let place = (self.store.namespace(), stored);
             plan_delete_token(place, self.settings, (name, id)).map_err(Error::from)
         };
-        self.store.settle_one(Own::Secret, names::SECRET, plan).await.map(drop)
+        self.store.settle_one(Record::Secret, names::SECRET, plan).await.map(drop)
     }
 }
 

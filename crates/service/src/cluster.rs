@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tiphys_api::cluster::Cluster;
 use tiphys_api::names::{IN_CLUSTER_SERVER, LAST_APPLIED, SECRET_TYPE_LABEL, annotation};
-use tiphys_api::printable;
+use tiphys_api::{printable, repo_url};
 use tiphys_api::repository::{NameError, cluster_secret_name};
 use tiphys_api::secret::Secret;
 use tiphys_installation::objects;
@@ -24,6 +24,7 @@ use tiphys_object::{Object, TextMap};
 use crate::change::Change;
 use crate::error::Code;
 use crate::managed::{self, SecretError};
+use crate::planned::Planned;
 use crate::secrets::{CLUSTER, Secrets};
 
 pub use message::Message;
@@ -53,6 +54,15 @@ pub enum ClusterCallError {
         "existing cluster spec is different; use upsert flag to force update; difference in keys \"{}\"", .0.join(",")
     )]
     Different(Vec<&'static str>),
+    /// Several projects have one, and the shared scope has none.
+    #[error("several projects have such a cluster: {}; name one as <project>/<server>", .0.join(", "))]
+    Ambiguous(Vec<String>),
+    /// The project it is to be moved to has one already.
+    #[error("project {0:?} has a cluster with this server already")]
+    Taken(String),
+    /// Its server is no address of an API server.
+    #[error("cluster server {0:?} is no URL of an API server: it begins with https:// or http://")]
+    NoUrl(String),
     /// There is none, or the caller may not know (REP-112).
     #[error("permission denied")]
     Denied,
@@ -104,7 +114,7 @@ impl ClusterCallError {
 /// Which clusters a call means (REP-112).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector<'a> {
-    /// The one with this server.
+    /// The one with this server; behind a project and a `/` the project's entry of it.
     Server(&'a str),
     /// All with this name.
     Name(&'a str),
@@ -113,7 +123,8 @@ pub enum Selector<'a> {
 impl<'a> Selector<'a> {
     /// What an operand of the command line means: a URL is a server, everything else a name (CLI-813).
     pub fn parse(text: &'a str) -> Self {
-        if text.starts_with("https://") || text.starts_with("http://") {
+        let (_, server) = in_project(text);
+        if server.starts_with("https://") || server.starts_with("http://") {
             Self::Server(text)
         } else {
             Self::Name(text)
@@ -122,9 +133,39 @@ impl<'a> Selector<'a> {
 
     fn means(self, cluster: &Cluster) -> bool {
         match self {
-            Self::Server(server) => cluster.server == server.trim_end_matches('/'),
+            Self::Server(text) => {
+                let (project, server) = in_project(text);
+                let is_of = |project: &str| cluster.project == project;
+                cluster.server == server.trim_end_matches('/') && project.is_none_or(is_of)
+            }
             Self::Name(name) => cluster.name == name,
         }
+    }
+
+    /// The clusters that are meant, all of one scope: the shared one, where several have some.
+    fn among(self, all: Vec<Cluster>) -> Result<Vec<Cluster>, ClusterCallError> {
+        let mut found: Vec<Cluster> = all.into_iter().filter(|cluster| self.means(cluster)).collect();
+        let mut projects: Vec<String> = found.iter().map(|cluster| cluster.project.clone()).collect();
+        projects.sort();
+        projects.dedup();
+        match projects.as_slice() {
+            [] => Err(ClusterCallError::Denied),
+            [_] => Ok(found),
+            [first, ..] if first.is_empty() => {
+                found.retain(|cluster| cluster.project.is_empty());
+                Ok(found)
+            }
+            _ => Err(ClusterCallError::Ambiguous(projects)),
+        }
+    }
+}
+
+/// The project and the server of `<project>/<server>`; no project where none is written.
+fn in_project(text: &str) -> (Option<&str>, &str) {
+    let scheme = text.find("://").unwrap_or_default();
+    match text.get(..scheme).and_then(|before| before.split_once('/')) {
+        Some((project, _)) => (Some(project), text.get(project.len() + 1..).unwrap_or_default()),
+        None => (None, text),
     }
 }
 
@@ -202,7 +243,9 @@ pub fn check(wanted: &Cluster) -> Result<(), ClusterCallError> {
     }
     wanted.parse_config()?;
     cluster_secret_name(&wanted.server)?;
-    Ok(())
+    managed::check_project(&wanted.project)?;
+    let is_url = ["https://", "http://"].iter().any(|scheme| wanted.server.starts_with(scheme));
+    if is_url { Ok(()) } else { Err(ClusterCallError::NoUrl(repo_url::redact(&wanted.server))) }
 }
 
 /// What creating a cluster changes (REP-113): nothing when it exists as wanted, the existing one with `upsert`.
@@ -214,13 +257,14 @@ pub fn plan_create(
     wanted: &Cluster,
     upsert: bool,
     in_cluster_enabled: bool,
-) -> Result<Change, ClusterCallError> {
+) -> Result<Planned, ClusterCallError> {
     check(wanted)?;
     if wanted.server == IN_CLUSTER_SERVER && !in_cluster_enabled {
         return Err(ClusterCallError::InClusterDisabled);
     }
     let stored = secrets.clusters();
-    let Some(existing) = stored.iter().find(|stored| stored.server == wanted.server) else {
+    // The same server in another project is another cluster (A2).
+    let Some(existing) = stored.iter().find(|stored| stored.key() == wanted.key()) else {
         let name = managed::free_name(secrets, &cluster_secret_name(&wanted.server)?)?;
         let data = data_of(wanted)
             .into_iter()
@@ -231,16 +275,16 @@ pub fn plan_create(
             let members = tiphys_object::access::member_object_mut(metadata, member);
             members.extend(map.iter().map(|(key, text)| (key.clone(), json!(text))));
         }
-        return Ok(Change::Create(crate::Sealed::new(sealed)));
+        return Ok(Planned::created(wanted, Change::Create(crate::Sealed::new(sealed))));
     };
     let differing = differing_keys(existing, wanted);
     if differing.is_empty() {
-        return Ok(Change::Keep);
+        return Ok(Planned::created(wanted, Change::Keep));
     }
     if !upsert {
         return Err(ClusterCallError::Different(differing));
     }
-    Ok(store(secrets, existing, wanted))
+    Ok(Planned::updated(existing, wanted, store(secrets, existing, wanted)))
 }
 
 /// What updating a cluster changes (REP-114). One without a Secret cannot be updated.
@@ -251,22 +295,29 @@ pub fn plan_update(
     secrets: &Secrets,
     secret_name: &str,
     update: &Update,
-) -> Result<Change, ClusterCallError> {
+) -> Result<Planned, ClusterCallError> {
     let stored = secrets.clusters();
     let existing =
         stored.iter().find(|stored| stored.secret_name == secret_name).ok_or(ClusterCallError::Denied)?;
     let wanted = update.apply(existing);
     check(&wanted)?;
-    Ok(store(secrets, existing, &wanted))
+    let is_moved = wanted.key() != existing.key();
+    if is_moved && stored.iter().any(|other| other.key() == wanted.key()) {
+        return Err(ClusterCallError::Taken(wanted.project));
+    }
+    Ok(Planned::updated(existing, &wanted, store(secrets, existing, &wanted)))
 }
 
 /// What deleting a cluster changes: its Secret goes, or loses its label (REP-3).
 ///
 /// # Errors
 /// When there is none.
-pub fn plan_delete(secrets: &Secrets, secret_name: &str) -> Result<Change, ClusterCallError> {
-    let object = secrets.get(secret_name).filter(|found| found.label(SECRET_TYPE_LABEL) == Some(CLUSTER));
-    object.map(|object| managed::delete(object)).ok_or(ClusterCallError::Denied)
+pub fn plan_delete(secrets: &Secrets, secret_name: &str) -> Result<Planned, ClusterCallError> {
+    let stored = secrets.clusters();
+    let existing = stored.iter().find(|stored| stored.secret_name == secret_name);
+    let found = existing.zip(secrets.get(secret_name));
+    let (existing, object) = found.ok_or(ClusterCallError::Denied)?;
+    Ok(Planned::deleted(existing, managed::delete(object)))
 }
 
 /// The keys of the Secret (REP B1); an absent text is a key that is not there.

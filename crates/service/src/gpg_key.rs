@@ -12,7 +12,7 @@ use crate::access::{Access, Action, Caller, Resource};
 use crate::change::Change;
 use crate::config_map;
 use crate::error::{Code, Error};
-use crate::store::Store;
+use crate::store::{Record, Store};
 
 /// Why a call about keys fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,7 +127,7 @@ impl<'a> GpgKeys<'a> {
     }
 
     fn may(&self, action: Action) -> Result<(), Error> {
-        self.caller.may(&Access { resource: Resource::GpgKeys, action, object: "" })
+        self.caller.may(&Access::named(Resource::GpgKeys, action, ""))
     }
 
     /// The keys that count, and what is wrong with the others.
@@ -159,7 +159,7 @@ impl<'a> GpgKeys<'a> {
         self.may(Action::Create)?;
         let namespace = self.store.namespace();
         let plan = |stored: Option<&_>| plan_add((namespace, stored), text).map_err(Error::from);
-        Ok(self.store.settle_telling(Own::Trust, GPG_KEYS_CONFIG_MAP, plan).await?.1)
+        Ok(self.store.settle_telling(Record::Trust, GPG_KEYS_CONFIG_MAP, plan).await?.1)
     }
 
     /// Removes a key; answers with its id.
@@ -170,7 +170,7 @@ impl<'a> GpgKeys<'a> {
         self.may(Action::Delete)?;
         let namespace = self.store.namespace();
         let plan = |stored: Option<&_>| plan_delete((namespace, stored), wanted).map_err(Error::from);
-        Ok(self.store.settle_telling(Own::Trust, GPG_KEYS_CONFIG_MAP, plan).await?.1)
+        Ok(self.store.settle_telling(Record::Trust, GPG_KEYS_CONFIG_MAP, plan).await?.1)
     }
 }
 

@@ -8,7 +8,8 @@
 //! object again and asks the same function again.
 //!
 //! Who may do what is not decided here: a [`Caller`] is asked with the resource, the action and the object of the
-//! RBAC rules before anything is looked at or changed. In core mode Kubernetes decides.
+//! RBAC rules before anything is looked at or changed. In core mode Kubernetes decides. Of kinds that have several owners
+//! the store writes a [`Planned`] alone, which names the object that it changes and the one that it makes.
 
 mod access;
 pub mod account;
@@ -26,6 +27,7 @@ pub mod installation_watch;
 pub mod jwt;
 pub mod links;
 mod managed;
+mod planned;
 pub mod port_certificate;
 pub mod project;
 mod purpose;
@@ -35,10 +37,11 @@ mod secrets;
 mod store;
 pub mod template;
 
-pub use access::{Access, Action, Caller, Resource};
+pub use access::{Access, Action, Caller, Located, Object, Resource};
 pub use change::{Change, Sealed, Seen};
 pub use error::{Code, Error};
 pub use managed::SecretError;
+pub use planned::{Need, Planned};
 pub use purpose::Purpose;
 pub use secrets::Secrets;
-pub use store::Store;
+pub use store::{Guarded, Record, Store};

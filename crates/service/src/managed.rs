@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use tiphys_api::names::{SECRET_TYPE_LABEL, annotation};
 use tiphys_api::printable;
+use tiphys_api::project::is_project_name;
 use tiphys_api::repository::{Field, SecretKind, secret_name};
 use tiphys_installation::objects;
 use tiphys_object::Object;
@@ -17,6 +18,8 @@ use crate::secrets::Secrets;
 const LINE_BYTES_MAX: usize = 4096;
 /// Bytes of any other value; a Secret as a whole may have 1 MiB.
 const VALUE_BYTES_MAX: usize = 256 << 10;
+/// Letters of a bad name that an error repeats.
+const SHOWN_MAX: usize = 64;
 /// Names that are tried for a new Secret (REP-2).
 const NAMES_MAX: usize = 32;
 
@@ -40,6 +43,9 @@ pub enum SecretError {
     /// A value that stands in one line has something else in it.
     #[error("field {0:?} has a line break or another control character, remove it")]
     Control(&'static str),
+    /// No project could have this name, so that nobody could use what belongs to it.
+    #[error("field \"project\": {0:?} is no name of a project, use lower case letters, digits, \"-\" and \".\"")]
+    Project(String),
     /// A value is too long.
     #[error("field {field:?} has {bytes} bytes, at most {bytes_max} are stored")]
     TooLong {
@@ -64,10 +70,24 @@ impl SecretError {
     /// The class.
     pub fn code(&self) -> Code {
         match self {
-            Self::Control(_) | Self::TooLong { .. } | Self::Unlabelled(_) => Code::InvalidArgument,
+            Self::Control(_) | Self::Project(_) | Self::TooLong { .. } | Self::Unlabelled(_) => {
+                Code::InvalidArgument
+            }
             Self::NamesTaken(_) => Code::AlreadyExists,
         }
     }
+}
+
+/// Whether something may belong to a project of this name; an empty one is the shared scope.
+///
+/// # Errors
+/// When no project can be called like that: the rules would be asked about something else (REP-41).
+pub(crate) fn check_project(name: &str) -> Result<(), SecretError> {
+    if name.is_empty() || is_project_name(name) {
+        return Ok(());
+    }
+    let shown: String = printable::line(name).chars().take(SHOWN_MAX).collect();
+    Err(SecretError::Project(shown))
 }
 
 /// Whether these values may be stored.

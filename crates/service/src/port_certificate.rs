@@ -8,13 +8,12 @@ use tiphys_api::names::SECRET;
 use tiphys_api::secret::Secret;
 use tiphys_installation::objects;
 use tiphys_object::Object;
-use tiphys_policy::permit::Own;
 
 use crate::account::put;
 use crate::change::Change;
 use crate::error::Error;
 use crate::managed;
-use crate::store::Store;
+use crate::store::{Record, Store};
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -70,7 +69,7 @@ pub fn plan_dropped(stored: Option<&Object>) -> Change {
 /// Those of the cluster.
 pub async fn keep(store: &Store, made: &Pair) -> Result<Option<Pair>, Error> {
     let plan = |stored: Option<&Object>| Ok::<_, Error>(plan_kept((store.namespace(), stored), made));
-    Ok(store.settle_one(Own::Secret, SECRET, plan).await?.and_then(|object| Pair::of(&object)))
+    Ok(store.settle_one(Record::Secret, SECRET, plan).await?.and_then(|object| Pair::of(&object)))
 }
 
 /// Takes the certificate out of `argocd-secret`.
@@ -78,7 +77,7 @@ pub async fn keep(store: &Store, made: &Pair) -> Result<Option<Pair>, Error> {
 /// # Errors
 /// Those of the cluster.
 pub async fn drop_kept(store: &Store) -> Result<(), Error> {
-    store.settle_one(Own::Secret, SECRET, |stored| Ok::<_, Error>(plan_dropped(stored))).await?;
+    store.settle_one(Record::Secret, SECRET, |stored| Ok::<_, Error>(plan_dropped(stored))).await?;
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! What a project permits is decided in `tiphys-policy`; here stands when a project may be stored or deleted, and in
 //! which form it is stored.
 
+mod reach;
 mod shell;
 #[cfg(test)]
 mod tests;

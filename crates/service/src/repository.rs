@@ -9,13 +9,14 @@ pub(crate) mod view;
 
 use tiphys_api::repo_url;
 use tiphys_api::repository::{
-    ApiSelectionError, FieldError, Repository, SecretKind, Selection, differing_keys, mutation_target, select,
+    ApiSelectionError, FieldError, Repository, Selection, differing_keys, mutation_target,
 };
-use tiphys_policy::rbac::scoped_object;
 
 use crate::change::Change;
 use crate::error::Code;
 use crate::managed::{self, SecretError};
+use crate::planned::Planned;
+use crate::purpose::Purpose;
 use crate::secrets::Secrets;
 
 pub use shell::{Create, Listed, Repositories};
@@ -28,6 +29,9 @@ pub enum RepositoryError {
     /// There is no URL.
     #[error("must specify URL")]
     MissingUrl,
+    /// Nothing is ever fetched from such a URL, whatever a project permits.
+    #[error("repository URL '{0}' has a segment \".\" or \"..\" in its path")]
+    Url(String),
     /// It exists with other content (REP-47).
     #[error(
         "existing repository spec is different; use upsert flag to force update; difference in keys \"{}\"", .0.join(",")
@@ -62,6 +66,7 @@ impl RepositoryError {
         match self {
             // REP-44: the reference says `Unknown` for a URL that is not clear.
             Self::MissingUrl
+            | Self::Url(_)
             | Self::MissingCredentials
             | Self::Different(_)
             | Self::Selection(ApiSelectionError::Ambiguous { .. }) => Code::InvalidArgument,
@@ -79,22 +84,9 @@ impl RepositoryError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Removal {
     /// What to do.
-    pub change: Change,
+    pub planned: Planned,
     /// Other Secrets for the same URL and project, one of which counts from then on (REP-21).
     pub left: Vec<String>,
-}
-
-/// The objects of the RBAC rules that an update touches: the stored repository, found with the fallback to the
-/// unscoped one, and the requested one (REP-48).
-pub fn update_objects(stored: &[Repository], wanted: &Repository) -> Vec<String> {
-    let found = select(stored, &wanted.url, &wanted.project).map(|selection| selection.chosen);
-    let mut objects: Vec<String> =
-        found.map(|found| scoped_object(&found.project, &found.url)).into_iter().collect();
-    let requested = scoped_object(&wanted.project, &wanted.url);
-    if !objects.contains(&requested) {
-        objects.push(requested);
-    }
-    objects
 }
 
 /// Whether a repository may be stored at all.
@@ -105,7 +97,11 @@ pub fn check(wanted: &Repository) -> Result<(), RepositoryError> {
     if wanted.url.trim().is_empty() {
         return Err(RepositoryError::MissingUrl);
     }
-    Ok(managed::check(&wanted.fields())?)
+    if repo_url::has_dot_segment(&wanted.url) {
+        return Err(RepositoryError::Url(repo_url::redact(&wanted.url)));
+    }
+    managed::check(&wanted.fields())?;
+    Ok(managed::check_project(&wanted.project)?)
 }
 
 /// What creating a repository changes (REP-46, REP-47): nothing when it exists as wanted, the existing one with
@@ -115,25 +111,26 @@ pub fn check(wanted: &Repository) -> Result<(), RepositoryError> {
 /// When it exists and is different, or cannot be stored.
 pub fn plan_create(
     secrets: &Secrets,
-    kind: SecretKind,
+    purpose: Purpose,
     wanted: &Repository,
     upsert: bool,
-) -> Result<Change, RepositoryError> {
+) -> Result<Planned, RepositoryError> {
     check(wanted)?;
-    let stored = secrets.repositories(kind);
-    let fields = wanted.fields();
+    let kind = purpose.repositories();
+    let (stored, made) = (secrets.repositories(kind), (purpose, wanted));
     let Some(Selection { chosen: existing, .. }) = mutation_target(&stored, &wanted.url, &wanted.project)
     else {
-        return Ok(managed::create(secrets, kind, (&wanted.url, &wanted.project), &fields)?);
+        let address = (wanted.url.as_str(), wanted.project.as_str());
+        return Ok(Planned::created(&made, managed::create(secrets, kind, address, &wanted.fields())?));
     };
     let differing = differences(existing, wanted);
     if differing.is_empty() {
-        return Ok(Change::Keep);
+        return Ok(Planned::created(&made, Change::Keep));
     }
     if !upsert {
         return Err(RepositoryError::Different(differing));
     }
-    Ok(update_of(secrets, existing, wanted))
+    Ok(Planned::updated(&(purpose, existing), &made, update_of(secrets, existing, wanted)))
 }
 
 /// What updating a repository changes: the Secret of exactly this URL and project (REP-48).
@@ -142,13 +139,16 @@ pub fn plan_create(
 /// When there is none, or the values cannot be stored.
 pub fn plan_update(
     secrets: &Secrets,
-    kind: SecretKind,
+    purpose: Purpose,
     wanted: &Repository,
-) -> Result<Change, RepositoryError> {
+) -> Result<Planned, RepositoryError> {
     check(wanted)?;
-    let stored = secrets.repositories(kind);
+    let stored = secrets.repositories(purpose.repositories());
     match mutation_target(&stored, &wanted.url, &wanted.project) {
-        Some(Selection { chosen, .. }) => Ok(update_of(secrets, chosen, wanted)),
+        Some(Selection { chosen, .. }) => {
+            let change = update_of(secrets, chosen, wanted);
+            Ok(Planned::updated(&(purpose, chosen), &(purpose, wanted), change))
+        }
         None => Err(not_found(&wanted.url)),
     }
 }
@@ -159,11 +159,11 @@ pub fn plan_update(
 /// When there is none.
 pub fn plan_delete(
     secrets: &Secrets,
-    kind: SecretKind,
+    purpose: Purpose,
     url: &str,
     project: &str,
 ) -> Result<Removal, RepositoryError> {
-    let stored = secrets.repositories(kind);
+    let stored = secrets.repositories(purpose.repositories());
     let target = mutation_target(&stored, url, project).ok_or_else(|| not_found(url))?;
     let object = secrets.get(&target.chosen.secret_name).ok_or_else(|| not_found(url))?;
     let is_other = |other: &&Repository| {
@@ -172,7 +172,7 @@ pub fn plan_delete(
             && other.secret_name != target.chosen.secret_name
     };
     let left = stored.iter().filter(is_other).map(|other| other.secret_name.clone()).collect();
-    Ok(Removal { change: managed::delete(object), left })
+    Ok(Removal { planned: Planned::deleted(&(purpose, target.chosen), managed::delete(object)), left })
 }
 
 /// Keys in which a stored repository is not the wanted one; one that cannot be read differs in the bad field.

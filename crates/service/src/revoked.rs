@@ -12,12 +12,11 @@ use serde_json::{Map, json};
 use tiphys_api::names::{PART_OF, PART_OF_LABEL};
 use tiphys_installation::objects;
 use tiphys_object::Object;
-use tiphys_policy::permit::Own;
 
 use crate::change::{Change, Sealed};
 use crate::error::Error;
 use crate::managed;
-use crate::store::Store;
+use crate::store::{Record, Store};
 
 /// The Secret.
 pub const REVOKED_SECRET: &str = "tiphys-revoked-tokens";
@@ -131,7 +130,7 @@ pub fn plan_revoke(
 pub async fn revoke(store: &Store, id: &str, ends_at: i64, now: i64) -> Result<(), Error> {
     let namespace = store.namespace();
     let plan = |stored: Option<&_>| plan_revoke((namespace, stored), id, ends_at, now).map_err(Error::from);
-    store.settle_one(Own::Secret, REVOKED_SECRET, plan).await?;
+    store.settle_one(Record::Secret, REVOKED_SECRET, plan).await?;
     Ok(())
 }
 

@@ -8,8 +8,10 @@ use tiphys_cluster::{ApiError, DeleteOptions, Deleted, Propagation, Target, Writ
 use tiphys_object::{Gvk, Object, access};
 use tiphys_policy::permit::{Own, Permit};
 
+use crate::access::Caller;
 use crate::change::{Change, Seen};
 use crate::error::Error;
+use crate::planned::Planned;
 use crate::secrets::Secrets;
 
 /// Attempts at a change that others may be making at the same time.
@@ -22,6 +24,45 @@ const APPLICATION_ATTEMPTS_MAX: u32 = 10;
 pub struct Store {
     writer: Writer,
     namespace: String,
+}
+
+/// Kinds of the installation's own records: one of a name, whose owner is the installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// Its keys, passwords and tokens.
+    Secret,
+    /// Whom it trusts.
+    Trust,
+}
+
+impl From<Record> for Own {
+    fn from(record: Record) -> Self {
+        match record {
+            Record::Secret => Self::Secret,
+            Record::Trust => Self::Trust,
+        }
+    }
+}
+
+/// Kinds whose objects have several owners: they are written for callers with the rights that a change needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarded {
+    /// Projects.
+    Project,
+    /// Applications.
+    Application,
+    /// Sets of them.
+    ApplicationSet,
+}
+
+impl From<Guarded> for Own {
+    fn from(kind: Guarded) -> Self {
+        match kind {
+            Guarded::Project => Self::Project,
+            Guarded::Application => Self::Application,
+            Guarded::ApplicationSet => Self::ApplicationSet,
+        }
+    }
 }
 
 /// How a change went.
@@ -78,20 +119,21 @@ impl Store {
         self.writer.create_unread(&self.permit(Own::Event, name), event).await
     }
 
-    /// Decides and writes, until what was decided is written: when an object is not what the decision saw, it is
-    /// read again and the decision is made again. Says whether something changed.
+    /// Decides, asks whether the caller may, and writes, until what was decided is written: when an object is not what the
+    /// decision saw, it is read again, and all of that happens again. Says whether something changed.
     ///
     /// # Errors
-    /// Those of the decision, those of the cluster, and [`Error::Busy`].
+    /// Those of the decision, those of the cluster, what the caller may not, and [`Error::Busy`].
     pub async fn settle<E: Into<Error>>(
         &self,
         secrets: &mut Secrets,
-        plan: impl Fn(&Secrets) -> Result<Change, E>,
+        caller: Caller<'_>,
+        plan: impl Fn(&Secrets) -> Result<Planned, E>,
     ) -> Result<bool, Error> {
         let mut last = SmolStr::default();
         for _ in 0..ATTEMPTS_MAX {
-            let change = plan(secrets).map_err(Into::into)?;
-            match self.carry_out(Own::Secret, &change).await? {
+            let planned = plan(secrets).map_err(Into::into)?;
+            match self.carry_out(Own::Secret, planned.for_caller(caller)?).await? {
                 Carried::Kept => return Ok(false),
                 Carried::Done(name, object) => {
                     secrets.put(&name, object);
@@ -106,14 +148,31 @@ impl Store {
         Err(Error::Busy { name: last.to_string(), attempts: ATTEMPTS_MAX })
     }
 
-    /// The same for one object that is no Secret: it is read, decided about and written, again when somebody else was
-    /// faster. Answers with the object as it is then; `None` when it is gone.
+    /// The same for one object of a kind that has several owners: it is read, decided about and written, again when somebody
+    /// else was faster. Answers with the object as it is then; `None` when it is gone.
+    ///
+    /// # Errors
+    /// Those of the decision, those of the cluster, what the caller may not, and [`Error::Busy`].
+    pub async fn settle_guarded<E: From<Error>>(
+        &self,
+        (kind, name): (Guarded, &str),
+        caller: Caller<'_>,
+        plan: impl Fn(Option<&Object>) -> Result<Planned, E>,
+    ) -> Result<Option<Arc<Object>>, E> {
+        let checked = |stored: Option<&Object>| -> Result<(Change, ()), E> {
+            let planned = plan(stored)?;
+            Ok((planned.for_caller(caller)?.clone(), ()))
+        };
+        Ok(self.settle_object(kind.into(), name, checked).await?.0)
+    }
+
+    /// The same for a record of the installation, of which there is one.
     ///
     /// # Errors
     /// Those of the decision, those of the cluster, and [`Error::Busy`].
     pub async fn settle_one<E: From<Error>>(
         &self,
-        kind: Own,
+        kind: Record,
         name: &str,
         plan: impl Fn(Option<&Object>) -> Result<Change, E>,
     ) -> Result<Option<Arc<Object>>, E> {
@@ -126,6 +185,15 @@ impl Store {
     /// # Errors
     /// Those of the decision, those of the cluster, and [`Error::Busy`].
     pub async fn settle_telling<T, E: From<Error>>(
+        &self,
+        kind: Record,
+        name: &str,
+        plan: impl Fn(Option<&Object>) -> Result<(Change, T), E>,
+    ) -> Result<(Option<Arc<Object>>, T), E> {
+        self.settle_object(kind.into(), name, plan).await
+    }
+
+    async fn settle_object<T, E: From<Error>>(
         &self,
         kind: Own,
         name: &str,
@@ -261,9 +329,11 @@ mod tests {
         let plan = |stored: Option<&Object>| {
             let stored = stored.expect("it is there");
             let patch = json!({"metadata": {"resourceVersion": stored.metadata().resource_version.as_str()}});
-            Ok::<_, Error>(Change::Patch(Seen::of(stored), crate::change::Sealed::new(patch)))
+            let change = Change::Patch(Seen::of(stored), crate::change::Sealed::new(patch));
+            Ok::<_, Error>(Planned::created(&tiphys_api::AppProject::default(), change))
         };
-        let error = store.settle_one(Own::Application, "web", plan).await.unwrap_err();
+        let written = store.settle_guarded((Guarded::Application, "web"), Caller::operator(), plan).await;
+        let error = written.unwrap_err();
         assert_eq!(error.to_string(), "Failed to update application. Too many conflicts");
         assert_eq!((error.code(), conflicts.load(Ordering::Relaxed)), (crate::Code::Internal, 10));
     }

@@ -3,13 +3,14 @@
 use serde_json::{Map, Value, json};
 use tiphys_api::repo_url;
 use tiphys_api::repository::{
-    CredentialTemplate, FieldError, SecretKind, Selection, differing_keys, template_mutation_target,
+    CredentialTemplate, FieldError, Selection, differing_keys, template_mutation_target,
 };
 
-use crate::access::{Access, Action, Caller};
+use crate::access::{Action, Caller};
 use crate::change::Change;
 use crate::error::{Code, Error};
 use crate::managed::{self, SecretError};
+use crate::planned::{Need, Planned};
 use crate::purpose::Purpose;
 use crate::repository::Removal;
 use crate::secrets::Secrets;
@@ -57,18 +58,19 @@ impl TemplateError {
 /// When it exists and is different, or cannot be stored.
 pub fn plan_create(
     secrets: &Secrets,
-    kind: SecretKind,
+    purpose: Purpose,
     wanted: &CredentialTemplate,
     upsert: bool,
-) -> Result<Change, TemplateError> {
+) -> Result<Planned, TemplateError> {
     if wanted.url.trim().is_empty() {
         return Err(TemplateError::MissingUrl);
     }
     let fields = wanted.fields();
     managed::check(&fields)?;
-    let stored = secrets.templates(kind);
+    let kind = purpose.templates();
+    let (stored, made) = (secrets.templates(kind), (purpose, wanted));
     let Some(Selection { chosen, .. }) = template_mutation_target(&stored, &wanted.url) else {
-        return Ok(managed::create(secrets, kind, (&wanted.url, ""), &fields)?);
+        return Ok(Planned::created(&made, managed::create(secrets, kind, (&wanted.url, ""), &fields)?));
     };
     let mut differing = differing_keys(&chosen.fields(), &fields);
     if let Some(FieldError::Bool { field, .. } | FieldError::Integer { field, .. }) = &chosen.problem
@@ -77,12 +79,14 @@ pub fn plan_create(
         differing.push(field);
     }
     if differing.is_empty() {
-        return Ok(Change::Keep);
+        return Ok(Planned::created(&made, Change::Keep));
     }
     if !upsert {
         return Err(TemplateError::Different(differing));
     }
-    Ok(secrets.get(&chosen.secret_name).map_or(Change::Keep, |object| managed::update(object, &fields)))
+    let object = secrets.get(&chosen.secret_name);
+    let change = object.map_or(Change::Keep, |object| managed::update(object, &fields));
+    Ok(Planned::updated(&(purpose, chosen), &made, change))
 }
 
 /// What updating a template changes: the one with exactly this URL (REP-35).
@@ -91,30 +95,31 @@ pub fn plan_create(
 /// When there is none.
 pub fn plan_update(
     secrets: &Secrets,
-    kind: SecretKind,
+    purpose: Purpose,
     wanted: &CredentialTemplate,
-) -> Result<Change, TemplateError> {
+) -> Result<Planned, TemplateError> {
     let fields = wanted.fields();
     managed::check(&fields)?;
-    let stored = secrets.templates(kind);
-    let target = template_mutation_target(&stored, &wanted.url);
-    let object = target.and_then(|target| secrets.get(&target.chosen.secret_name));
-    object.map(|object| managed::update(object, &fields)).ok_or_else(|| not_found(&wanted.url))
+    let stored = secrets.templates(purpose.templates());
+    let missing = || not_found(&wanted.url);
+    let chosen = template_mutation_target(&stored, &wanted.url).ok_or_else(missing)?.chosen;
+    let object = secrets.get(&chosen.secret_name).ok_or_else(missing)?;
+    Ok(Planned::updated(&(purpose, chosen), &(purpose, wanted), managed::update(object, &fields)))
 }
 
 /// What deleting a template changes: the one with exactly this URL goes, never a shorter prefix (REP-35).
 ///
 /// # Errors
 /// When there is none.
-pub fn plan_delete(secrets: &Secrets, kind: SecretKind, url: &str) -> Result<Removal, TemplateError> {
-    let stored = secrets.templates(kind);
+pub fn plan_delete(secrets: &Secrets, purpose: Purpose, url: &str) -> Result<Removal, TemplateError> {
+    let stored = secrets.templates(purpose.templates());
     let target = template_mutation_target(&stored, url).ok_or_else(|| not_found(url))?.chosen;
     let object = secrets.get(&target.secret_name).ok_or_else(|| not_found(url))?;
     let is_other = |other: &&CredentialTemplate| {
         repo_url::same(&other.url, url) && other.secret_name != target.secret_name
     };
     let left = stored.iter().filter(is_other).map(|other| other.secret_name.clone()).collect();
-    Ok(Removal { change: managed::delete(object), left })
+    Ok(Removal { planned: Planned::deleted(&(purpose, target), managed::delete(object)), left })
 }
 
 fn not_found(url: &str) -> TemplateError {
@@ -174,7 +179,7 @@ impl<'a> Templates<'a> {
     }
 
     fn may(&self, action: Action, url: &str) -> Result<(), Error> {
-        self.caller.may(&Access { resource: self.purpose.resource(), action, object: url })
+        Need::located(self.purpose.resource(), action, ("", url)).check(self.caller)
     }
 
     /// All that the caller may see, by URL.
@@ -196,11 +201,8 @@ impl<'a> Templates<'a> {
         upsert: bool,
     ) -> Result<bool, Error> {
         self.may(Action::Create, &wanted.url)?;
-        if upsert {
-            self.may(Action::Update, &wanted.url)?;
-        }
-        let kind = self.purpose.templates();
-        self.store.settle(secrets, |secrets| plan_create(secrets, kind, wanted, upsert)).await
+        let purpose = self.purpose;
+        self.store.settle(secrets, self.caller, |secrets| plan_create(secrets, purpose, wanted, upsert)).await
     }
 
     /// Changes a template (REP-35).
@@ -209,8 +211,8 @@ impl<'a> Templates<'a> {
     /// When there is none with this URL.
     pub async fn update(&self, secrets: &mut Secrets, wanted: &CredentialTemplate) -> Result<bool, Error> {
         self.may(Action::Update, &wanted.url)?;
-        let kind = self.purpose.templates();
-        self.store.settle(secrets, |secrets| plan_update(secrets, kind, wanted)).await
+        let purpose = self.purpose;
+        self.store.settle(secrets, self.caller, |secrets| plan_update(secrets, purpose, wanted)).await
     }
 
     /// Deletes a template (REP-35). Answers with the names of other Secrets that declare the same one.
@@ -219,11 +221,10 @@ impl<'a> Templates<'a> {
     /// When there is none with this URL.
     pub async fn delete(&self, secrets: &mut Secrets, url: &str) -> Result<Vec<String>, Error> {
         self.may(Action::Delete, url)?;
-        let kind = self.purpose.templates();
-        let Removal { left, .. } = plan_delete(secrets, kind, url)?;
-        self.store
-            .settle(secrets, |secrets| plan_delete(secrets, kind, url).map(|removal| removal.change))
-            .await?;
+        let purpose = self.purpose;
+        let Removal { left, .. } = plan_delete(secrets, purpose, url)?;
+        let plan = |secrets: &Secrets| plan_delete(secrets, purpose, url).map(|removal| removal.planned);
+        self.store.settle(secrets, self.caller, plan).await?;
         Ok(left)
     }
 }

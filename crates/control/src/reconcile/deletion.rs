@@ -54,9 +54,13 @@ async fn step(cx: &AppContext<'_>) -> Result<Option<Step>, DeletionError> {
     if stage == Stage::Done {
         return Ok(None);
     }
-    // A destination that cannot be resolved can have nothing deleted in it: the objects are left behind.
-    if cx.world.clusters.resolve(&cx.app.spec.destination).is_err() {
-        return Ok(Some(Step::Release(finalizers::ALL)));
+    // A destination that does not exist can have nothing deleted in it: the objects are left behind. One that may be
+    // declared by a Secret that cannot be read is no such destination (INV-8).
+    if let Err(error) = cx.world.cluster_of(&cx.app) {
+        return match cx.world.clusters.of_project(cx.app.project()).doubt(&error) {
+            Some(_unread) => Err(error.into()),
+            None => Ok(Some(Step::Release(finalizers::ALL))),
+        };
     }
     let resolved = match step::destination_of(cx).await? {
         Ok(resolved) => resolved,

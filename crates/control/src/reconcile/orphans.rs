@@ -35,7 +35,7 @@ fn follow(subject: Subject<'_>, is_monitored: bool) {
     let destination = &subject.resolved.destination;
     let namespace = &subject.cx.app.spec.destination.namespace;
     let is_somewhere = is_monitored && !namespace.is_empty();
-    let place = is_somewhere.then(|| (SmolStr::new(&destination.cluster.server), SmolStr::new(namespace)));
+    let place = is_somewhere.then(|| (destination.cluster.key(), SmolStr::new(namespace)));
     subject.cx.controller.monitors.set(&subject.cx.key, place);
     if is_somewhere {
         destination.index.observe(namespace);

@@ -56,7 +56,7 @@ pub(crate) async fn resolve(cx: &AppContext<'_>) -> Result<Resolved, Unresolved>
         let condition = Condition::new(ConditionType::InvalidSpecError, text);
         return Err(Unresolved::Invalid(vec![condition]));
     }
-    match cx.controller.clusters.get(&checked.cluster.server).await {
+    match cx.controller.clusters.get(&checked.cluster.key()).await {
         Ok(destination) => {
             let account = account(cx, project, &checked.cluster.server);
             Ok(Resolved { project: Arc::clone(project), destination, account })

@@ -99,6 +99,29 @@ fn pattern_matches(entry: &str, url: &str) -> bool {
     !glob_before_scheme && pattern::path_glob(entry, url)
 }
 
+/// How an address is compared with denials: as it is fetched, and what it means there.
+pub(crate) struct AddressSpelling {
+    /// In small letters, with percent escapes decoded.
+    pub(crate) exact: String,
+    /// The same address without default port, account, empty segments, last slash and `.git`.
+    pub(crate) canonical: String,
+}
+
+impl AddressSpelling {
+    pub(crate) fn of(address: &str) -> Self {
+        let Spelling { exact, canonical } =
+            Spelling::of(address).unwrap_or_else(|_refused| Spelling::of_text(address));
+        Self { exact, canonical }
+    }
+}
+
+/// The patterns that one of a denial stands for: as it is compared with exact and with canonical spellings.
+pub(crate) fn denial_spellings(pattern: &str) -> [String; 2] {
+    let exact = comparable_pattern(pattern);
+    let canonical = canonical_pattern(&exact);
+    [exact, canonical]
+}
+
 /// The source side: what rules are compared with.
 struct Spelling {
     /// Normalised, percent escapes decoded (REP-134).

@@ -13,8 +13,10 @@ use tiphys_go::steps::{Steps, TooManySteps};
 use super::check::Findings;
 use super::layer::{Found, Layer, LayerBuilder, NameId, Question, Selection, View};
 use super::lines::{Place, PolicyError};
+use super::object::Located;
 use super::pattern::{MatchMode, Word, object_key};
 use super::project::ProjectPolicy;
+use super::spelling;
 use super::vocabulary::Resource;
 use super::{RbacConfig, builtin};
 use crate::Decision;
@@ -211,8 +213,12 @@ impl Rbac {
     pub fn subject_may(&self, subject: &str, request: &Request<'_>) -> bool {
         let (mut found, mut steps) = (Found::default(), Steps::new(STEPS_MAX));
         let view = View::of(&self.base, object_key(request.object));
+        let spellings = spelling::of_object(self.mode, request.resource, request.object);
         let mut allows = |name: &str| match (view.id(name), question(request)) {
-            (Some(id), Some(question)) => view.allows(id, &question, &mut found, &mut steps).unwrap_or(false),
+            (Some(id), Some(question)) => {
+                view.allows(id, &question, &mut found, &mut steps).unwrap_or(false)
+                    && !view.denies_any(id, &question, &spellings, &mut found, &mut steps).unwrap_or(true)
+            }
             _ => false,
         };
         !self.default_role.is_empty() && allows(&self.default_role) || allows(subject)
@@ -297,7 +303,11 @@ impl<'a> Caller<'a> {
         let (mut found, mut steps) = (Found::default(), Steps::new(STEPS_MAX));
         let Some(question) = question(request) else { return false };
         let project = project_of(request.resource, request.object).and_then(|name| self.rbac.project(name));
-        let ask = |view: View<'a>, subject| view.allows(subject, &question, &mut found, &mut steps);
+        let spellings = spelling::of_object(self.rbac.mode, request.resource, request.object);
+        let ask = |view: View<'a>, subject| {
+            Ok(view.allows(subject, &question, &mut found, &mut steps)?
+                && !view.denies_any(subject, &question, &spellings, &mut found, &mut steps)?)
+        };
         self.any_voice(project, object_key(request.object), ask).unwrap_or(false)
     }
 
@@ -326,6 +336,15 @@ impl<'a> Caller<'a> {
     /// Whether the caller may, with the text of the refusal (API-98).
     pub fn check(&self, request: &Request<'_>) -> Decision {
         Decision::when(self.may(request), || self.refusal(request))
+    }
+
+    /// Whether the caller may do this with what an address names, with the text of the refusal (REP-41, REP-112).
+    pub fn check_located(&self, resource: Resource, action: &str, located: &Located<'_>) -> Decision {
+        let objects = located.objects(|name| self.rbac.projects.contains_key(name));
+        let refusal = objects.iter().find_map(|object| {
+            self.check(&Request { resource: resource.as_str(), action, object }).message
+        });
+        Decision { permitted: refusal.is_none(), message: refusal }
     }
 
     /// Answers the same question about many objects.
@@ -410,8 +429,9 @@ impl<'a> Filter<'a> {
         let request = Request { resource: self.resource, action: self.action, object };
         let key = object_key(object);
         let project = project_of(self.resource, object);
-        // The key says which project it is, but for odd names of projects.
+        // The key says which project it is, but for odd names of projects. Addresses have several spellings.
         if question(&request).is_none()
+            || spelling::ADDRESSED.iter().any(|one| one.as_str() == self.resource)
             || project.is_some_and(|name| name != key.strip_suffix('/').unwrap_or(key))
         {
             return self.caller.may(&request);

@@ -14,7 +14,8 @@ use tiphys_go::steps::{Steps, TooManySteps};
 
 use self::reach::Reach;
 use super::lines::{Place, PolicyError, PolicyProblem, PolicyRule, Statement, read};
-use super::pattern::{MatchMode, NoPattern, Pattern, Patterns, Word};
+use super::pattern::{MatchMode, NoPattern, Pattern, Patterns, Word, object_key};
+use super::spelling;
 
 /// Links from a member to a role that are followed (API-80).
 const LINKS_MAX: usize = 10;
@@ -100,6 +101,26 @@ impl Rules {
     /// All rules, whatever objects they are about.
     fn all(&self) -> impl Iterator<Item = &Rule> {
         self.keyed.values().flatten().chain(&self.others)
+    }
+
+    /// Whether one of them is about what is asked.
+    fn applies(
+        &self,
+        question: &Question<'_>,
+        key: Option<KeyId>,
+        steps: &mut Steps,
+    ) -> Result<bool, TooManySteps> {
+        if !self.may_know(&question.resource, &question.action) {
+            return Ok(false);
+        }
+        for rule in self.with_key(key) {
+            if rule.asks(&question.resource, &question.action, steps)?
+                && rule.object.is_match(question.object, steps)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Rules that may be about objects with this key.
@@ -212,17 +233,50 @@ impl<'b> LayerBuilder<'b> {
             return Ok(Compiled::Inert);
         };
         let name = self.name(&rule.subject);
-        let key = object.key().cloned().map(|key| self.key(key));
+        let text = &rule.object;
         let rule = Rule {
             resource: WordPattern { known: resource.known_resources(), pattern: resource },
             action: WordPattern { known: action.known_actions(), pattern: action },
             object,
         };
+        if is_deny {
+            self.deny_spellings(name, &rule, mode, text)?;
+        }
+        self.put(name, is_deny, rule.clone());
+        Ok(Compiled::Rule(rule))
+    }
+
+    fn put(&mut self, name: NameId, is_deny: bool, rule: Rule) {
+        let key = rule.object.key().cloned().map(|key| self.key(key));
         if let Some(node) = self.node(name) {
             let rules = if is_deny { &mut node.denies } else { &mut node.allows };
-            rules.add(key, rule.clone());
+            rules.add(key, rule);
         }
-        Ok(Compiled::Rule(rule))
+    }
+
+    /// Adds what a denial stands for besides what it says, where its objects are addresses.
+    fn deny_spellings(
+        &mut self,
+        name: NameId,
+        rule: &Rule,
+        mode: MatchMode,
+        text: &str,
+    ) -> Result<(), PolicyProblem> {
+        let known = rule.resource.known & spelling::ADDRESSED.iter().map(|one| one.bit()).fold(0, |a, b| a | b);
+        if known == 0 {
+            return Ok(());
+        }
+        for other in spelling::of_denial(mode, text) {
+            match self.patterns.get(mode, &other) {
+                Ok(object) => {
+                    let resource = WordPattern { known, ..rule.resource.clone() };
+                    self.put(name, true, Rule { resource, object, action: rule.action.clone() });
+                }
+                Err(NoPattern::Never) => {}
+                Err(NoPattern::TooLarge(problem)) => return Err(problem),
+            }
+        }
+        Ok(())
     }
 
     /// Adds a link.
@@ -343,6 +397,15 @@ impl<'r> View<'r> {
         self.base.id(name).or_else(|| self.id_above(name))
     }
 
+    /// The same view for objects with another key.
+    fn at(self, key: &str) -> Self {
+        Self {
+            base_key: self.base.keys.get(key).copied(),
+            above: self.above.map(|(layer, _)| (layer, layer.keys.get(key).copied())),
+            ..self
+        }
+    }
+
     /// The name among those that the base does not know.
     pub(super) fn id_above(&self, name: &str) -> Option<NameId> {
         self.above.and_then(|(layer, _)| layer.id(name))
@@ -376,29 +439,16 @@ impl<'r> View<'r> {
             return Ok(false);
         }
         self.find(subject, found, steps)?;
-        let mut applies = |rules: &Rules, key| {
-            if !rules.may_know(&question.resource, &question.action) {
-                return Ok(false);
-            }
-            for rule in rules.with_key(key) {
-                if rule.asks(&question.resource, &question.action, steps)?
-                    && rule.object.is_match(question.object, steps)?
-                {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        };
         // Most subjects allow nothing of what is asked, so that nobody needs to know what they deny.
         let mut is_allowed = false;
         for (node, key) in &found.nodes {
-            if applies(&node.allows, *key)? {
+            if node.allows.applies(question, *key, steps)? {
                 is_allowed = true;
                 break;
             }
         }
         for (node, key) in found.nodes.iter().filter(|_| is_allowed) {
-            if applies(&node.denies, *key)? {
+            if node.denies.applies(question, *key, steps)? {
                 return Ok(false);
             }
         }
@@ -420,6 +470,27 @@ impl<'r> View<'r> {
             }
             for rule in node.allows.all() {
                 if rule.asks(resource, action, steps)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a rule of a subject's roles denies one of these spellings of the object that was asked about.
+    pub(super) fn denies_any(
+        self,
+        subject: NameId,
+        question: &Question<'_>,
+        spellings: &[String],
+        found: &mut Found<'r>,
+        steps: &mut Steps,
+    ) -> Result<bool, TooManySteps> {
+        for spelling in spellings {
+            let question = Question { object: spelling, ..*question };
+            self.at(object_key(spelling)).find(subject, found, steps)?;
+            for (node, key) in &found.nodes {
+                if node.denies.applies(&question, *key, steps)? {
                     return Ok(true);
                 }
             }

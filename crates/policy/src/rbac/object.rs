@@ -1,7 +1,7 @@
 //! The texts by which policies name objects (API-102, API-103).
 
 use tiphys_api::ApplicationSet;
-use tiphys_api::project::DEFAULT_PROJECT;
+use tiphys_api::project::{DEFAULT_PROJECT, is_project_name};
 
 /// An application: `<project>/<name>`, with its namespace between where it is not the control plane's. Its logs and
 /// terminals are named like it.
@@ -34,9 +34,60 @@ pub fn scoped_object(project: &str, address: &str) -> String {
     if project.is_empty() { address.to_owned() } else { format!("{project}/{address}") }
 }
 
+/// Something that is named by an address: a repository, a template or a cluster, of a project or of the shared scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Located<'a> {
+    /// The project; empty for the shared scope.
+    pub project: &'a str,
+    /// URL or server.
+    pub address: &'a str,
+}
+
+impl Located<'_> {
+    /// The objects that a policy has to allow, all of them.
+    ///
+    /// An address of the shared scope may read like an object of a project: `shop/charts` is a registry's, and what the
+    /// project `shop` calls `charts`. A right in the project is none in the shared scope (A3), so that such an address
+    /// needs a right to `oci://shop/charts` besides, which no right of a project is.
+    pub fn objects(&self, is_project: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut objects = vec![scoped_object(self.project, self.address)];
+        let first = self.address.split_once('/').map_or("", |(first, _)| first);
+        let is_host = first.contains('.') || first == "localhost";
+        if self.project.is_empty() && is_project_name(first) && (!is_host || is_project(first)) {
+            objects.push(format!("oci://{}", self.address));
+        }
+        objects
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rep_41_a_shared_address_is_no_object_of_a_project() {
+        let objects = |project: &str, address: &str| {
+            Located { project, address }.objects(|name| ["shop", "registry.test"].contains(&name))
+        };
+        for (address, other) in [
+            ("shop/charts", true),
+            ("later/charts", true),
+            ("shop/https://git/r", true),
+            ("registry.test/org", true),
+            ("other.test/org", false),
+            ("localhost/org", false),
+            ("registry:5000/org", false),
+            ("https://git/r", false),
+            ("git@git:o/r", false),
+            ("/srv/git", false),
+            ("shop", false),
+            ("shop/", true),
+        ] {
+            let expected = if other { vec![address.to_owned(), format!("oci://{address}")] } else { vec![address.to_owned()] };
+            assert_eq!(objects("", address), expected, "{address}");
+            assert_eq!(objects("shop", address), [format!("shop/{address}")]);
+        }
+    }
 
     #[test]
     fn api_102_applications_are_named_by_project_namespace_and_name() {

@@ -74,6 +74,11 @@ impl Resource {
         }
     }
 
+    /// Its place in [`Resource::ALL`], as [`bit_of`] says it.
+    pub(super) fn bit(self) -> u16 {
+        bit_of(Self::ALL.into_iter().map(Self::as_str), self.as_str())
+    }
+
     /// Reads the word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|resource| resource.as_str() == word)

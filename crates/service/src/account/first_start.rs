@@ -20,7 +20,7 @@ use super::{AccountCallError, SIGNING_KEY, put, rfc_3339};
 use crate::change::{Change, Sealed};
 use crate::error::Error;
 use crate::managed;
-use crate::store::Store;
+use crate::store::{Record, Store};
 
 /// The Secret with the first password.
 pub const INITIAL_SECRET: &str = "argocd-initial-admin-secret";
@@ -164,7 +164,7 @@ pub async fn first_start(store: &Store, is_admin_enabled: bool, now: Timestamp) 
     let namespace = store.namespace();
     let secret = store.get(Own::Secret, SECRET).await?;
     let initial = store
-        .settle_one(Own::Secret, INITIAL_SECRET, |initial| {
+        .settle_one(Record::Secret, INITIAL_SECRET, |initial| {
             plan_initial(namespace, (secret.as_deref(), initial), is_admin_enabled, &drawn)
                 .map_err(Error::from)
         })
@@ -177,7 +177,7 @@ pub async fn first_start(store: &Store, is_admin_enabled: bool, now: Timestamp) 
         hashing.await.map_err(|_panic| AccountCallError::Chance("the first password cannot be stored"))??;
     let keys =
         |stored: Option<&_>| Ok::<_, Error>(plan_keys((namespace, stored), password.as_ref(), &drawn, now));
-    store.settle_one(Own::Secret, SECRET, keys).await?;
-    store.settle_one(Own::Secret, INITIAL_SECRET, |initial| Ok::<_, Error>(plan_done(initial))).await?;
+    store.settle_one(Record::Secret, SECRET, keys).await?;
+    store.settle_one(Record::Secret, INITIAL_SECRET, |initial| Ok::<_, Error>(plan_done(initial))).await?;
     Ok(())
 }

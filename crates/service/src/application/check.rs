@@ -12,7 +12,7 @@ use super::ApplicationError;
 /// # Errors
 /// With everything that is wrong.
 pub fn check_spec(installation: &Installation, app: &Application) -> Result<(), ApplicationError> {
-    if let Err(error) = installation.clusters.resolve(&app.spec.destination) {
+    if let Err(error) = installation.cluster_of(app) {
         let (name, reason) = (app.metadata.name.clone(), error.to_string());
         return Err(ApplicationError::Destination { name, reason });
     }

@@ -7,7 +7,7 @@ use tiphys_policy::permit::Own;
 use super::{Filter, Item, list, plan_create_ssh, plan_create_tls, plan_delete_ssh, plan_delete_tls};
 use crate::access::{Access, Action, Caller, Resource};
 use crate::error::Error;
-use crate::store::Store;
+use crate::store::{Record, Store};
 
 /// Calls about the certificates of an installation.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ impl<'a> Certificates<'a> {
     }
 
     fn may(&self, action: Action) -> Result<(), Error> {
-        self.caller.may(&Access { resource: Resource::Certificates, action, object: "" })
+        self.caller.may(&Access::named(Resource::Certificates, action, ""))
     }
 
     /// What is stored, as far as it is meant.
@@ -47,7 +47,7 @@ impl<'a> Certificates<'a> {
         let plan = |stored: Option<&_>| {
             plan_create_tls((namespace, stored), (host, pem), upsert).map_err(Error::from)
         };
-        Ok(self.store.settle_telling(Own::Trust, TLS_CERTS_CONFIG_MAP, plan).await?.1)
+        Ok(self.store.settle_telling(Record::Trust, TLS_CERTS_CONFIG_MAP, plan).await?.1)
     }
 
     /// Stores host keys; answers with those that are new.
@@ -59,7 +59,7 @@ impl<'a> Certificates<'a> {
         let namespace = self.store.namespace();
         let plan =
             |stored: Option<&_>| plan_create_ssh((namespace, stored), wanted, upsert).map_err(Error::from);
-        Ok(self.store.settle_telling(Own::Trust, KNOWN_HOSTS_CONFIG_MAP, plan).await?.1)
+        Ok(self.store.settle_telling(Record::Trust, KNOWN_HOSTS_CONFIG_MAP, plan).await?.1)
     }
 
     fn may_create(&self, upsert: bool) -> Result<(), Error> {
@@ -75,9 +75,9 @@ impl<'a> Certificates<'a> {
         self.may(Action::Delete)?;
         let namespace = self.store.namespace();
         let ssh = |stored: Option<&_>| Ok::<_, Error>(plan_delete_ssh((namespace, stored), filter));
-        let mut removed = self.store.settle_telling(Own::Trust, KNOWN_HOSTS_CONFIG_MAP, ssh).await?.1;
+        let mut removed = self.store.settle_telling(Record::Trust, KNOWN_HOSTS_CONFIG_MAP, ssh).await?.1;
         let tls = |stored: Option<&_>| Ok::<_, Error>(plan_delete_tls((namespace, stored), filter));
-        removed.extend(self.store.settle_telling(Own::Trust, TLS_CERTS_CONFIG_MAP, tls).await?.1);
+        removed.extend(self.store.settle_telling(Record::Trust, TLS_CERTS_CONFIG_MAP, tls).await?.1);
         Ok(removed)
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tiphys_api::cluster::{Cluster, Clusters as All};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
 use tiphys_cluster::{Connection, Discovery, PluginPolicy, Writer, error_chain, server_version};
-use tiphys_policy::rbac::scoped_object;
 
 use super::{Answer, ClusterCallError, Selector, Update, access, plan_create, plan_delete, plan_update};
-use crate::access::{Access, Action, Caller, Resource};
+use crate::access::{Action, Caller};
 use crate::error::Error;
+use crate::planned::Guarded as _;
 use crate::secrets::Secrets;
 use crate::store::Store;
 
@@ -42,8 +42,7 @@ impl<'a> Clusters<'a> {
     }
 
     fn may(&self, action: Action, cluster: &Cluster) -> Result<(), Error> {
-        let object = scoped_object(&cluster.project, &cluster.server);
-        self.caller.may(&Access { resource: Resource::Clusters, action, object: &object })
+        cluster.needs(action).iter().try_for_each(|need| need.check(self.caller))
     }
 
     /// All that the caller may see, by name, then server (REP-112), the local one included (REP-110).
@@ -62,12 +61,11 @@ impl<'a> Clusters<'a> {
         selector: Selector<'_>,
         action: Action,
     ) -> Result<Vec<Cluster>, Error> {
-        let found: Vec<Cluster> =
-            self.list(secrets).into_iter().filter(|cluster| selector.means(cluster)).collect();
+        let found = selector.among(self.list(secrets))?;
         for cluster in &found {
             self.may(action, cluster)?;
         }
-        if found.is_empty() { Err(ClusterCallError::Denied.into()) } else { Ok(found) }
+        Ok(found)
     }
 
     /// Creates a cluster that answers (REP-113).
@@ -83,17 +81,13 @@ impl<'a> Clusters<'a> {
         let wanted = &call.cluster;
         super::check(wanted)?;
         self.may(Action::Create, wanted)?;
-        if call.upsert {
-            self.may(Action::Update, wanted)?;
-        }
-        // The decision comes first: nobody waits for a server to be told that its entry exists.
-        plan_create(secrets, wanted, call.upsert, self.in_cluster_enabled)?;
+        // The decision comes first: nothing is sent to a server for a caller who may not, or whose entry exists.
+        let plan = |secrets: &Secrets| plan_create(secrets, wanted, call.upsert, self.in_cluster_enabled);
+        plan(secrets)?.for_caller(self.caller)?;
         if !is_local(wanted) {
             connect(wanted, policy).await?;
         }
-        self.store
-            .settle(secrets, |secrets| plan_create(secrets, wanted, call.upsert, self.in_cluster_enabled))
-            .await
+        self.store.settle(secrets, self.caller, plan).await
     }
 
     /// Changes every cluster that is meant (REP-114). A change of the project needs the right in both.
@@ -106,11 +100,31 @@ impl<'a> Clusters<'a> {
         selector: Selector<'_>,
         update: &Update,
     ) -> Result<(), Error> {
-        for cluster in self.select(secrets, selector, Action::Update)? {
-            self.may(Action::Update, &update.apply(&cluster))?;
-            self.store.settle(secrets, |secrets| plan_update(secrets, &cluster.secret_name, update)).await?;
+        for (cluster, _) in self.updated(secrets, selector, update)? {
+            let plan = |secrets: &Secrets| plan_update(secrets, &cluster.secret_name, update);
+            self.store.settle(secrets, self.caller, plan).await?;
         }
         Ok(())
+    }
+
+    /// Every cluster that is meant, as it is stored and as it would be, for a caller who may change it like that. Nothing is
+    /// sent anywhere before this was asked.
+    ///
+    /// # Errors
+    /// When none is meant, what it would become may not be stored, or the caller may not.
+    pub fn updated(
+        &self,
+        secrets: &Secrets,
+        selector: Selector<'_>,
+        update: &Update,
+    ) -> Result<Vec<(Cluster, Cluster)>, Error> {
+        let mut found = Vec::new();
+        for cluster in self.select(secrets, selector, Action::Update)? {
+            plan_update(secrets, &cluster.secret_name, update)?.for_caller(self.caller)?;
+            let wanted = update.apply(&cluster);
+            found.push((cluster, wanted));
+        }
+        Ok(found)
     }
 
     /// Deletes every cluster that is meant (REP-114).
@@ -119,7 +133,8 @@ impl<'a> Clusters<'a> {
     /// When none is meant.
     pub async fn delete(&self, secrets: &mut Secrets, selector: Selector<'_>) -> Result<(), Error> {
         for cluster in self.select(secrets, selector, Action::Delete)? {
-            self.store.settle(secrets, |secrets| plan_delete(secrets, &cluster.secret_name)).await?;
+            let plan = |secrets: &Secrets| plan_delete(secrets, &cluster.secret_name);
+            self.store.settle(secrets, self.caller, plan).await?;
         }
         Ok(())
     }
@@ -138,7 +153,8 @@ impl<'a> Clusters<'a> {
             let mut annotations: BTreeMap<String, String> = cluster.annotations.clone();
             annotations.insert(annotation::REFRESH.to_owned(), now.to_owned());
             let update = Update { annotations: Some(annotations), ..Update::default() };
-            self.store.settle(secrets, |secrets| plan_update(secrets, &cluster.secret_name, &update)).await?;
+            let plan = |secrets: &Secrets| plan_update(secrets, &cluster.secret_name, &update);
+            self.store.settle(secrets, self.caller, plan).await?;
         }
         Ok(())
     }
@@ -168,7 +184,8 @@ impl<'a> Clusters<'a> {
             let renewed = Cluster { config: with_token.clone(), ..cluster.clone() };
             let writer = connect(&renewed, policy).await?;
             let update = Update { config: Some(with_token), ..Update::default() };
-            self.store.settle(secrets, |secrets| plan_update(secrets, &cluster.secret_name, &update)).await?;
+            let plan = |secrets: &Secrets| plan_update(secrets, &cluster.secret_name, &update);
+            self.store.settle(secrets, self.caller, plan).await?;
             access::remove_tokens(&writer, &account, &token.secret).await?;
         }
         Ok(())

@@ -9,6 +9,23 @@ use crate::change::Seen;
 
 const EU: &str = "https://eu.acme.test:6443";
 
+fn plan_create(
+    secrets: &Secrets,
+    wanted: &Cluster,
+    upsert: bool,
+    in_cluster_enabled: bool,
+) -> Result<Change, ClusterCallError> {
+    super::plan_create(secrets, wanted, upsert, in_cluster_enabled).map(Planned::into_change)
+}
+
+fn plan_update(secrets: &Secrets, name: &str, update: &Update) -> Result<Change, ClusterCallError> {
+    super::plan_update(secrets, name, update).map(Planned::into_change)
+}
+
+fn plan_delete(secrets: &Secrets, name: &str) -> Result<Change, ClusterCallError> {
+    super::plan_delete(secrets, name).map(Planned::into_change)
+}
+
 fn encode(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
@@ -214,4 +231,84 @@ fn rep_114_the_account_of_a_token() {
     }
     let config = access::with_token(r#"{"theirs":1,"bearerToken":"old"}"#, &"new".into()).unwrap();
     assert_eq!(config.expose(), r#"{"bearerToken":"new","theirs":1}"#);
+}
+
+/// A2: what is written needs the right in the stored object and in the requested one; the same server in another project
+/// is another cluster.
+#[test]
+fn sec_28_a_change_needs_rights_in_both_clusters() {
+    let stored = |name: &str, project: &str| {
+        let data = [("server", EU), ("name", "eu"), ("project", project), ("config", r#"{"bearerToken": "t"}"#)];
+        secret(name, &data, &json!({}), &json!({}))
+    };
+    let found = secrets(vec![stored("shared", ""), stored("ops", "ops")]);
+    let of = |project: &str| Cluster { project: project.to_owned(), ..wanted(EU) };
+    let create = |project: &str, upsert: bool| super::plan_create(&found, &of(project), upsert, true);
+    assert_eq!(create("shop", true).unwrap().needs(), [format!("create shop/{EU}")]);
+    assert!(matches!(create("shop", true).unwrap().into_change(), Change::Create(_)));
+    assert_eq!(create("ops", true).unwrap().needs(), [format!("update ops/{EU}")]);
+    assert!(matches!(create("ops", false), Err(ClusterCallError::Different(_))));
+    let moved = |project: &str| {
+        let update = Update { project: Some(project.to_owned()), ..Update::default() };
+        super::plan_update(&found, "ops", &update)
+    };
+    assert_eq!(moved("shop").unwrap().needs(), [format!("update ops/{EU}"), format!("update shop/{EU}")]);
+    assert_eq!(moved("").unwrap_err(), ClusterCallError::Taken(String::new()));
+    assert_eq!(super::plan_delete(&found, "ops").unwrap().needs(), [format!("delete ops/{EU}")]);
+}
+
+/// A3: what is the controller's own is given to a project with the right in the shared scope alone.
+#[test]
+fn rep_105_an_identity_of_the_controller_needs_the_shared_right() {
+    let found = secrets(vec![secret(
+        "lent",
+        &[("server", IN_CLUSTER_SERVER), ("name", "here"), ("project", "shop"), ("namespaces", "shop")],
+        &json!({}),
+        &json!({}),
+    )]);
+    let local = IN_CLUSTER_SERVER;
+    let widened = Update { namespaces: Some(vec![]), ..Update::default() };
+    let needs = super::plan_update(&found, "lent", &widened).unwrap().needs();
+    assert_eq!(needs, [format!("update shop/{local}"), format!("update {local}")]);
+    assert_eq!(super::plan_delete(&found, "lent").unwrap().needs(), [format!("delete shop/{local}")]);
+    for (config, lends) in [
+        (r#"{"execProviderConfig":{"command":"x"}}"#, true),
+        (r#"{"awsAuthConfig":{"clusterName":"x"}}"#, true),
+        (r#"{"bearerToken":"t"}"#, false),
+        ("{}", false),
+    ] {
+        let made = Cluster { project: "shop".to_owned(), config: config.into(), ..wanted(EU) };
+        let needs = super::plan_create(&secrets(vec![]), &made, false, true).unwrap().needs();
+        assert_eq!(needs.len(), if lends { 2 } else { 1 }, "{config}: {needs:?}");
+    }
+}
+
+#[test]
+fn rep_112_a_call_means_clusters_of_one_scope() {
+    let entry = |server: &str, name: &str, project: &str| Cluster {
+        name: name.to_owned(),
+        project: project.to_owned(),
+        ..wanted(server)
+    };
+    let all = || {
+        vec![
+            entry(EU, "eu", ""),
+            entry(EU, "eu", "shop"),
+            entry("https://us", "us", "shop"),
+            entry("https://us", "us", "ops"),
+            entry("https://x", "twin", "ops"),
+            entry("https://y", "twin", "ops"),
+        ]
+    };
+    let found = |text: &str| {
+        let found = Selector::parse(text).among(all());
+        found.map(|found| found.iter().map(|one| one.key().to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(found(EU).unwrap(), [EU]);
+    assert_eq!(found("eu").unwrap(), [EU]);
+    assert_eq!(found(&format!("shop/{EU}/")).unwrap(), [format!("shop/{EU}")]);
+    assert_eq!(found("us").unwrap_err(), ClusterCallError::Ambiguous(vec!["ops".into(), "shop".into()]));
+    assert_eq!(found("ops/https://us").unwrap(), ["ops/https://us"]);
+    assert_eq!(found("twin").unwrap().len(), 2, "REP-114: all of that name");
+    assert_eq!(found("web/https://us").unwrap_err(), ClusterCallError::Denied);
 }

@@ -6,11 +6,13 @@ use tiphys_api::AppProject;
 use tiphys_object::Object;
 use tiphys_policy::permit::Own;
 
+use super::reach::check_reach;
 use super::{ProjectError, Surroundings, plan_create, plan_delete, plan_update, read};
 use crate::access::{Access, Action, Caller, Resource};
 use crate::change::Change;
 use crate::error::Error;
-use crate::store::Store;
+use crate::planned::Planned;
+use crate::store::{Guarded, Store};
 
 /// Calls about the projects of an installation.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +28,7 @@ impl<'a> Projects<'a> {
     }
 
     fn may(&self, action: Action, name: &str) -> Result<(), Error> {
-        self.caller.may(&Access { resource: Resource::Projects, action, object: name })
+        self.caller.may(&Access::named(Resource::Projects, action, name))
     }
 
     /// One project as it is stored.
@@ -50,11 +52,20 @@ impl<'a> Projects<'a> {
         around: &Surroundings<'_>,
     ) -> Result<(), Error> {
         self.may(Action::Create, wanted.name())?;
-        if upsert {
-            self.may(Action::Update, wanted.name())?;
-        }
-        let plan = |stored: Option<&Object>| plan_create(stored, wanted, upsert, around).map_err(Error::from);
-        self.store.settle_one(Own::Project, wanted.name(), plan).await.map(drop)
+        let plan = |stored: Option<&Object>| -> Result<Planned, Error> {
+            let change = plan_create(stored, wanted, upsert, around)?;
+            match stored {
+                None => Ok(Planned::created(wanted, change)),
+                Some(_) if change == Change::Keep => Ok(Planned::created(wanted, change)),
+                Some(object) => {
+                    let stored = read(object)?;
+                    check_reach(self.caller, &stored, wanted)?;
+                    Ok(Planned::updated(&stored, wanted, change))
+                }
+            }
+        };
+        let target = (Guarded::Project, wanted.name());
+        self.store.settle_guarded(target, self.caller, plan).await.map(drop)
     }
 
     /// Changes a project by an edit of what is stored at that moment; `None` leaves it (REP-208).
@@ -68,15 +79,18 @@ impl<'a> Projects<'a> {
         edit: impl Fn(&AppProject) -> Result<Option<AppProject>, E>,
     ) -> Result<(), E> {
         self.may(Action::Update, name)?;
-        let plan = |stored: Option<&Object>| -> Result<Change, E> {
+        let plan = |stored: Option<&Object>| -> Result<Planned, E> {
             let failed = |error: ProjectError| E::from(Error::from(error));
             let object = stored.ok_or_else(|| failed(ProjectError::NotFound(name.to_owned())))?;
-            match edit(&read(object).map_err(failed)?)? {
-                Some(wanted) => plan_update(object, &wanted, around).map_err(failed),
-                None => Ok(Change::Keep),
-            }
+            let stored = read(object).map_err(failed)?;
+            let Some(wanted) = edit(&stored)? else {
+                return Ok(Planned::updated(&stored, &stored, Change::Keep));
+            };
+            check_reach(self.caller, &stored, &wanted)?;
+            let change = plan_update(object, &wanted, around).map_err(failed)?;
+            Ok(Planned::updated(&stored, &wanted, change))
         };
-        self.store.settle_one(Own::Project, name, plan).await.map(drop)
+        self.store.settle_guarded((Guarded::Project, name), self.caller, plan).await.map(drop)
     }
 
     /// Deletes a project that nobody uses (REP-209).
@@ -85,8 +99,11 @@ impl<'a> Projects<'a> {
     /// When it is the default one, is used, or there is none.
     pub async fn delete(&self, name: &str, around: &Surroundings<'_>) -> Result<(), Error> {
         self.may(Action::Delete, name)?;
-        let plan =
-            |stored: Option<&Object>| plan_delete(stored, name, around.applications).map_err(Error::from);
-        self.store.settle_one(Own::Project, name, plan).await.map(drop)
+        let plan = |stored: Option<&Object>| -> Result<Planned, Error> {
+            let change = plan_delete(stored, name, around.applications)?;
+            let object = stored.ok_or_else(|| ProjectError::NotFound(name.to_owned()))?;
+            Ok(Planned::deleted(&read(object)?, change))
+        };
+        self.store.settle_guarded((Guarded::Project, name), self.caller, plan).await.map(drop)
     }
 }

@@ -2,16 +2,15 @@
 
 use futures::StreamExt as _;
 use tiphys_api::repo_url;
-use tiphys_api::repository::{
-    CredentialTemplate, Repository, Selection, TemplateMatching, select_for_api, select_template,
-};
-use tiphys_policy::rbac::scoped_object;
+use tiphys_api::repository::{CredentialTemplate, Repository, select_for_api};
+use tiphys_installation::Installation;
 use tiphys_source::Sources;
 
-use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update, update_objects};
-use crate::access::{Access, Action, Caller};
+use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update};
+use crate::access::{Action, Caller};
 use crate::connection::{self, Asking, Connections, State, Which};
 use crate::error::Error;
+use crate::planned::Guarded as _;
 use crate::purpose::Purpose;
 use crate::secrets::Secrets;
 use crate::store::Store;
@@ -35,8 +34,21 @@ pub struct Create {
 pub struct Listed {
     /// With the credentials in force, which are for no answer.
     pub repository: Repository,
+    /// As it is stored: what a template gave it is for nobody who may see the repository alone.
+    pub stored: Repository,
     /// Its connection.
     pub state: State,
+}
+
+impl Listed {
+    /// What may be shown: the stored repository, and that it takes credentials of a template (A3).
+    pub fn shown(&self) -> Repository {
+        Repository {
+            r#type: self.repository.r#type.clone(),
+            inherited_credentials: self.repository.inherited_credentials,
+            ..self.stored.clone()
+        }
+    }
 }
 
 /// Calls about the repositories of an installation: those to read with, or those to push with (REP-23).
@@ -44,7 +56,7 @@ pub struct Listed {
 pub struct Repositories<'a> {
     store: &'a Store,
     caller: Caller<'a>,
-    matching: TemplateMatching,
+    installation: &'a Installation,
     purpose: Purpose,
 }
 
@@ -55,9 +67,9 @@ impl std::fmt::Debug for Repositories<'_> {
 }
 
 impl<'a> Repositories<'a> {
-    /// Calls of somebody; templates match as the settings say (REP-32).
-    pub fn new(store: &'a Store, caller: Caller<'a>, matching: TemplateMatching) -> Self {
-        Self { store, caller, matching, purpose: Purpose::Read }
+    /// Calls of a caller; settings and projects of the installation say which templates serve a repository (REP-32, A3).
+    pub fn new(store: &'a Store, caller: Caller<'a>, installation: &'a Installation) -> Self {
+        Self { store, caller, installation, purpose: Purpose::Read }
     }
 
     /// The same about those that hydrated manifests are pushed with (REP-50).
@@ -67,31 +79,29 @@ impl<'a> Repositories<'a> {
     pub fn to_push(
         store: &'a Store,
         caller: Caller<'a>,
-        matching: TemplateMatching,
+        installation: &'a Installation,
         is_hydrator_enabled: bool,
     ) -> Result<Self, Error> {
         if !is_hydrator_enabled {
             return Err(RepositoryError::HydratorDisabled.into());
         }
-        Ok(Self { store, caller, matching, purpose: Purpose::Push })
+        Ok(Self { store, caller, installation, purpose: Purpose::Push })
     }
 
-    fn may(&self, action: Action, object: &str) -> Result<(), Error> {
-        self.caller.may(&Access { resource: self.purpose.resource(), action, object })
+    fn may(&self, action: Action, repository: &Repository) -> Result<(), Error> {
+        (self.purpose, repository).needs(action).iter().try_for_each(|need| need.check(self.caller))
     }
 
     fn templates(&self, secrets: &Secrets) -> Vec<CredentialTemplate> {
         secrets.templates(self.purpose.templates())
     }
 
-    /// What the caller may see, sorted (REP-42), each with the credentials in force.
+    /// What the caller may see, as it is stored, sorted (REP-42).
     pub fn visible(&self, secrets: &Secrets) -> Vec<Repository> {
-        let templates = self.templates(secrets);
         let mut found: Vec<Repository> = secrets
             .repositories(self.purpose.repositories())
             .into_iter()
-            .filter(|found| self.may(Action::Get, &scoped_object(&found.project, &found.url)).is_ok())
-            .map(|found| self.inheriting(found, &templates))
+            .filter(|found| self.may(Action::Get, found).is_ok())
             .collect();
         found.sort_by_cached_key(|found| {
             (format!("{}/{}", found.project, found.url), found.secret_name.clone())
@@ -101,25 +111,18 @@ impl<'a> Repositories<'a> {
 
     /// Takes credentials of a template where there are none (REP-22). A template that cannot be read makes the
     /// repository one that cannot be used.
-    fn inheriting(&self, mut repository: Repository, templates: &[CredentialTemplate]) -> Repository {
-        if repository.problem.is_some() || repository.credentials.is_present() {
-            return repository;
+    fn inheriting(&self, repository: Repository, templates: &[CredentialTemplate]) -> Repository {
+        match self.installation.with_template(repository.clone(), templates) {
+            Ok(found) => found,
+            Err(problem) => Repository { problem: Some(problem), ..repository },
         }
-        if let Some(Selection { chosen, .. }) = select_template(templates, &repository.url, self.matching) {
-            repository.problem.clone_from(&chosen.problem);
-            repository.credentials.inherit(&chosen.credentials);
-            if repository.r#type.is_empty() {
-                repository.r#type.clone_from(&chosen.r#type);
-            }
-            repository.inherited_credentials = true;
-        }
-        repository
     }
 
     /// All that the caller may see, with the state of each connection (REP-42, REP-79).
     pub async fn list(&self, secrets: &Secrets, asking: Asking<'_>) -> Vec<Listed> {
+        let templates = self.templates(secrets);
         let visible = self.visible(secrets).into_iter();
-        let asked: Vec<_> = visible.map(|repository| self.listed(secrets, repository, asking)).collect();
+        let asked: Vec<_> = visible.map(|stored| self.listed(secrets, stored, &templates, asking)).collect();
         futures::stream::iter(asked).buffered(TESTS_MAX).collect().await
     }
 
@@ -135,12 +138,13 @@ impl<'a> Repositories<'a> {
     ) -> Result<Listed, Error> {
         let visible = self.visible(secrets);
         let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
-        self.may(Action::Get, &scoped_object(&found.project, &found.url))?;
-        if let Some(problem) = &found.problem {
+        self.may(Action::Get, &found)?;
+        let templates = self.templates(secrets);
+        if let Some(problem) = self.inheriting(found.clone(), &templates).problem {
             // A list goes on without it; who asks for this one is told (REP-6).
-            return Err(RepositoryError::Field(problem.clone()).into());
+            return Err(RepositoryError::Field(problem).into());
         }
-        Ok(self.listed(secrets, found, asking).await)
+        Ok(self.listed(secrets, found, &templates, asking).await)
     }
 
     /// Whether a repository can be reached as described (REP-49, REP-78).
@@ -154,7 +158,7 @@ impl<'a> Repositories<'a> {
         sources: &Sources,
     ) -> Result<(), Error> {
         super::check(wanted)?;
-        self.may(Action::Create, &scoped_object(&wanted.project, &wanted.url))?;
+        self.may(Action::Create, wanted)?;
         let with_template = self.inheriting(wanted.clone(), &self.templates(secrets));
         let asked = connection::test(sources, &with_template).await;
         Ok(asked.map_err(|trouble| RepositoryError::Connection(trouble.to_string()))?)
@@ -173,7 +177,7 @@ impl<'a> Repositories<'a> {
     ) -> Result<bool, Error> {
         let wanted = &call.repository;
         super::check(wanted)?;
-        self.may(Action::Create, &scoped_object(&wanted.project, &wanted.url))?;
+        self.may(Action::Create, wanted)?;
         if self.purpose == Purpose::Push && !wanted.credentials.is_present() {
             return Err(RepositoryError::MissingCredentials.into());
         }
@@ -181,11 +185,8 @@ impl<'a> Repositories<'a> {
         if is_tested && !call.is_validated {
             self.validate(secrets, wanted, sources).await?;
         }
-        if call.upsert {
-            self.may_update(secrets, wanted)?;
-        }
-        let kind = self.purpose.repositories();
-        self.store.settle(secrets, |secrets| plan_create(secrets, kind, wanted, call.upsert)).await
+        let plan = |secrets: &Secrets| plan_create(secrets, self.purpose, wanted, call.upsert);
+        self.store.settle(secrets, self.caller, plan).await
     }
 
     /// Changes a repository (REP-48).
@@ -193,15 +194,8 @@ impl<'a> Repositories<'a> {
     /// # Errors
     /// When there is none with this URL and exactly this project.
     pub async fn update(&self, secrets: &mut Secrets, wanted: &Repository) -> Result<bool, Error> {
-        self.may_update(secrets, wanted)?;
-        let kind = self.purpose.repositories();
-        self.store.settle(secrets, |secrets| plan_update(secrets, kind, wanted)).await
-    }
-
-    fn may_update(&self, secrets: &Secrets, wanted: &Repository) -> Result<(), Error> {
-        update_objects(&secrets.repositories(self.purpose.repositories()), wanted)
-            .iter()
-            .try_for_each(|object| self.may(Action::Update, object))
+        self.may(Action::Update, wanted)?;
+        self.store.settle(secrets, self.caller, |secrets| plan_update(secrets, self.purpose, wanted)).await
     }
 
     /// Deletes the repository that a call means (REP-43, REP-45). Answers with the names of other Secrets that
@@ -217,13 +211,13 @@ impl<'a> Repositories<'a> {
     ) -> Result<Vec<String>, Error> {
         let visible = self.visible(secrets);
         let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
-        self.may(Action::Delete, &scoped_object(&found.project, &found.url))?;
-        let kind = self.purpose.repositories();
-        let Removal { left, .. } = plan_delete(secrets, kind, &found.url, &found.project)?;
+        self.may(Action::Delete, &found)?;
+        let purpose = self.purpose;
+        let Removal { left, .. } = plan_delete(secrets, purpose, &found.url, &found.project)?;
         let plan = |secrets: &Secrets| {
-            plan_delete(secrets, kind, &found.url, &found.project).map(|removal| removal.change)
+            plan_delete(secrets, purpose, &found.url, &found.project).map(|removal| removal.planned)
         };
-        self.store.settle(secrets, plan).await?;
+        self.store.settle(secrets, self.caller, plan).await?;
         if let Some(known) = known {
             known.forget(&self.which(&found));
         }
@@ -239,19 +233,28 @@ impl<'a> Repositories<'a> {
     }
 
     /// A repository with the state of its connection: as it was found out a short time ago, or as it is now (REP-79).
-    async fn listed(&self, secrets: &Secrets, repository: Repository, asking: Asking<'_>) -> Listed {
-        let Some(sources) = asking.sources else { return Listed { repository, state: State::unknown("") } };
+    async fn listed(
+        &self,
+        secrets: &Secrets,
+        stored: Repository,
+        templates: &[CredentialTemplate],
+        asking: Asking<'_>,
+    ) -> Listed {
+        let repository = self.inheriting(stored.clone(), templates);
+        let Some(sources) = asking.sources else {
+            return Listed { repository, stored, state: State::unknown("") };
+        };
         let which = self.which(&repository);
         let secret = secrets.get(&repository.secret_name);
         let version = secret.map_or("", |secret| secret.metadata().resource_version.as_str());
         let remembered = asking.known.filter(|_| !asking.is_forced);
         if let Some(state) = remembered.and_then(|known| known.get(&which, version, asking.now)) {
-            return Listed { repository, state };
+            return Listed { repository, stored, state };
         }
         let state = State::of(&connection::test(sources, &repository).await, asking.now);
         if let Some(known) = asking.known {
             known.put(which, version, &state);
         }
-        Listed { repository, state }
+        Listed { repository, stored, state }
     }
 }

@@ -9,7 +9,20 @@ use super::*;
 use crate::change::Seen;
 use crate::connection::State;
 
-const KIND: SecretKind = SecretKind::Repository;
+const KIND: Purpose = Purpose::Read;
+
+fn plan_create(
+    secrets: &Secrets,
+    purpose: Purpose,
+    wanted: &Repository,
+    upsert: bool,
+) -> Result<Change, RepositoryError> {
+    super::plan_create(secrets, purpose, wanted, upsert).map(Planned::into_change)
+}
+
+fn plan_update(secrets: &Secrets, purpose: Purpose, wanted: &Repository) -> Result<Change, RepositoryError> {
+    super::plan_update(secrets, purpose, wanted).map(Planned::into_change)
+}
 
 fn encode(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
@@ -177,10 +190,10 @@ fn rep_48_an_update_never_touches_another_project() {
     );
     let change = plan_update(&all(), KIND, &wanted("https://h/r", "ops")).unwrap();
     assert!(matches!(change, Change::Patch(at, _) if at.name == "ops"));
-    // The rules are asked about the stored one, found with the fallback, and about the requested one.
-    let stored = all().repositories(KIND);
-    assert_eq!(update_objects(&stored, &wanted("https://h/r", "shop")), ["https://h/r", "shop/https://h/r"]);
-    assert_eq!(update_objects(&stored, &wanted("https://h/r", "")), ["https://h/r"]);
+    // The rules are asked about the stored one, which is the very one that changes, and about the requested one.
+    let needs = |wanted: &Repository| super::plan_update(&all(), KIND, wanted).unwrap().needs();
+    assert_eq!(needs(&wanted("https://h/R", "ops")), ["update ops/https://H/r.git", "update ops/https://h/R"]);
+    assert_eq!(needs(&wanted("https://h/r", "")), ["update https://h/r"]);
 }
 
 #[test]
@@ -191,14 +204,15 @@ fn rep_3_45_a_deletion_spares_secrets_made_by_hand() {
         secret("other", Some("repository"), true, &[("url", "https://h/r")]),
     ]);
     let removal = plan_delete(&found, KIND, "https://h/r", "shop").unwrap();
-    let Change::Patch(at, patch) = &removal.change else { panic!("{removal:?}") };
-    assert_eq!(*at, seen("hand"));
+    assert_eq!(removal.planned.needs(), ["delete shop/https://h/r"]);
+    let Change::Patch(at, patch) = removal.planned.into_change() else { panic!() };
+    assert_eq!(at, seen("hand"));
     assert_eq!(
         *patch.expose(),
         json!({"metadata": {"labels": {"argocd.argoproj.io/secret-type": null}, "resourceVersion": "7"}})
     );
     let removal = plan_delete(&found, KIND, "https://h/r", "").unwrap();
-    assert_eq!(removal, Removal { change: Change::Delete(seen("other")), left: vec![] });
+    assert_eq!((removal.planned.into_change(), removal.left), (Change::Delete(seen("other")), vec![]));
     assert_eq!(plan_delete(&found, KIND, "https://h/r", "ops").unwrap_err().code(), Code::NotFound);
 }
 
@@ -206,7 +220,8 @@ fn rep_3_45_a_deletion_spares_secrets_made_by_hand() {
 fn rep_21_other_secrets_for_the_same_repository_are_named() {
     let of = |name: &str| secret(name, Some("repository"), true, &[("url", "https://h/r")]);
     let removal = plan_delete(&secrets(vec![of("b"), of("a")]), KIND, "https://h/r", "").unwrap();
-    assert_eq!(removal, Removal { change: Change::Delete(seen("a")), left: vec!["b".to_owned()] });
+    assert_eq!(removal.planned.into_change(), Change::Delete(seen("a")));
+    assert_eq!(removal.left, ["b"]);
 }
 
 #[test]
@@ -285,10 +300,25 @@ fn rep_13_answers_have_no_secrets() {
 
 mod templates {
     use super::*;
-    use crate::template::{self, TemplateError, plan_create, plan_delete, plan_update};
+    use crate::template::{self, TemplateError, plan_delete};
     use tiphys_api::repository::{CredentialTemplate, Credentials};
 
-    const KIND: SecretKind = SecretKind::Template;
+    fn plan_create(
+        secrets: &Secrets,
+        purpose: Purpose,
+        wanted: &CredentialTemplate,
+        upsert: bool,
+    ) -> Result<Change, TemplateError> {
+        template::plan_create(secrets, purpose, wanted, upsert).map(Planned::into_change)
+    }
+
+    fn plan_update(
+        secrets: &Secrets,
+        purpose: Purpose,
+        wanted: &CredentialTemplate,
+    ) -> Result<Change, TemplateError> {
+        template::plan_update(secrets, purpose, wanted).map(Planned::into_change)
+    }
 
     fn template(url: &str) -> CredentialTemplate {
         CredentialTemplate {
@@ -325,7 +355,9 @@ mod templates {
             plan_update(&found, KIND, &template("https://h/o/app")).unwrap_err().code(),
             Code::NotFound
         );
-        assert_eq!(plan_delete(&found, KIND, "https://H/o").unwrap().change, Change::Delete(seen("t")));
+        let removal = plan_delete(&found, KIND, "https://H/o").unwrap();
+        assert_eq!(removal.planned.needs(), ["delete https://h/o"], "the stored one");
+        assert_eq!(removal.planned.into_change(), Change::Delete(seen("t")));
     }
 
     #[test]

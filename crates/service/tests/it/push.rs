@@ -5,8 +5,9 @@ use std::sync::Mutex;
 use bytes::Bytes;
 use http::Request;
 use serde_json::json;
-use tiphys_api::repository::{CredentialTemplate, Repository, TemplateMatching};
+use tiphys_api::repository::{CredentialTemplate, Repository};
 use tiphys_cluster::{Connection, Discovery, Writer};
+use tiphys_installation::{Installation, InstallationData};
 use tiphys_object::ResourceKey;
 use tiphys_policy::permit::Permit;
 use tiphys_service::connection::Asking;
@@ -17,7 +18,6 @@ use tiphys_sim::{Options, Sim};
 use tiphys_source::{MemoryRepositories, SourceOptions, Sources};
 
 const URL: &str = "https://git.example/hydrated";
-const MATCHING: TemplateMatching = TemplateMatching::HostBoundary;
 
 /// An installation, and a repository that answers.
 struct Bed {
@@ -65,13 +65,14 @@ fn told(result: Result<bool, Error>) -> (Code, String) {
 #[tokio::test]
 async fn rep_50_a_repository_to_push_to_has_credentials_and_answers() {
     let Bed { store, sources, mut secrets } = Bed::start().await;
+    let installation = Installation::build(&InstallationData::default());
     let caller = Caller::operator();
-    let disabled = Repositories::to_push(&store, caller, MATCHING, false).unwrap_err();
+    let disabled = Repositories::to_push(&store, caller, &installation, false).unwrap_err();
     assert_eq!(
         (disabled.code(), disabled.to_string()),
         (Code::Unimplemented, "hydrator is disabled".to_owned())
     );
-    let calls = Repositories::to_push(&store, caller, MATCHING, true).unwrap();
+    let calls = Repositories::to_push(&store, caller, &installation, true).unwrap();
     let bare = calls.create(&mut secrets, &wanted(URL, "", ""), &sources).await;
     assert_eq!(told(bare), (Code::InvalidArgument, "missing credentials in request".to_owned()));
     let missing = wanted("https://git.example/none", "shop", "p");
@@ -95,14 +96,15 @@ async fn rep_50_a_repository_to_push_to_has_credentials_and_answers() {
 #[tokio::test]
 async fn rep_23_credentials_to_read_and_to_push_are_apart() {
     let Bed { store, sources, mut secrets } = Bed::start().await;
+    let installation = Installation::build(&InstallationData::default());
     let asked = Mutex::new(Vec::new());
     let ask = |access: &tiphys_service::Access<'_>| {
-        asked.lock().unwrap().push(format!("{} {}", access.resource.as_str(), access.object));
+        asked.lock().unwrap().push(format!("{} {}", access.resource.as_str(), access.object()));
         Ok(())
     };
     let caller = Caller::asking(&ask);
-    let push = Repositories::to_push(&store, caller, MATCHING, true).unwrap();
-    let read = Repositories::new(&store, caller, MATCHING);
+    let push = Repositories::to_push(&store, caller, &installation, true).unwrap();
+    let read = Repositories::new(&store, caller, &installation);
     push.create(&mut secrets, &wanted(URL, "shop", "p"), &sources).await.unwrap();
     assert!(read.visible(&secrets).is_empty());
     let (code, _) = told(read.delete(&mut secrets, (URL, Some("shop")), None).await.map(|_left| true));
@@ -122,7 +124,9 @@ async fn rep_23_credentials_to_read_and_to_push_are_apart() {
     assert!(Templates::new(&store, caller).list(&secrets).is_empty());
     // A template to push with gives nothing to what only reads.
     read.create(&mut secrets, &wanted(URL, "", ""), &sources).await.unwrap();
-    assert!(!read.visible(&secrets)[0].inherited_credentials);
+    let now = "2026-08-01T10:00:00Z".parse().unwrap();
+    let asking = Asking { sources: Some(&sources), known: None, is_forced: false, now };
+    assert!(!read.list(&secrets, asking).await[0].repository.inherited_credentials);
     assert_eq!(push.delete(&mut secrets, (URL, Some("shop")), None).await.unwrap(), Vec::<String>::new());
     assert!(push.visible(&secrets).is_empty() && read.visible(&secrets).len() == 1);
 }

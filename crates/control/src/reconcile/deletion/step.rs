@@ -34,14 +34,14 @@ pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(5);
 /// the finalizers stay, and what can be done is said.
 pub(super) async fn destination_of(cx: &AppContext<'_>) -> Result<Result<Resolved, Step>, DeletionError> {
     let world = &cx.world;
-    let cluster = world.clusters.resolve(&cx.app.spec.destination)?;
+    let cluster = world.cluster_of(&cx.app)?;
     let name = cx.app.project();
     let project = world.project(name).map_err(|why| DeletionError::Project(why.text(name)))?;
     if let Some(text) = collision(cx) {
         return Err(DeletionError::Collision(text));
     }
     let account = account(cx, project, &cluster.server)?;
-    match cx.controller.clusters.get(&cluster.server).await {
+    match cx.controller.clusters.get(&cluster.key()).await {
         Ok(destination) => {
             Ok(Ok(Resolved { project: Arc::clone(project), destination, account: Ok(account) }))
         }
