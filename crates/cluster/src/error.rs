@@ -170,12 +170,24 @@ impl ApiError {
                 reason: "the credentials of the kubeconfig cannot be used".to_owned(),
             };
         }
-        Self::Unreachable { reason: error_chain(error) }
+        Self::Unreachable { reason: without_presented(error_chain(error)) }
     }
 
+    /// An answer that is other JSON than was asked for, or none. The error's own text quotes it.
     pub(crate) fn malformed(what: &'static str, error: &serde_json::Error) -> Self {
-        Self::Malformed { what, reason: error.to_string() }
+        let (line, column) = (error.line(), error.column());
+        let problem = if error.is_data() { "is not what is expected there" } else { "is no JSON" };
+        Self::Malformed { what, reason: format!("line {line} column {column} {problem}") }
     }
+}
+
+/// A text without the names that the certificate of a server has: whoever names an address does not get to read what another
+/// server presents there (SEC-38).
+fn without_presented(mut text: String) -> String {
+    if let Some(end) = text.find("; certificate is only valid for") {
+        text.truncate(end);
+    }
+    text
 }
 
 /// Whether an error, or a cause of it, is about credentials: its text shows arguments and output of the program that
@@ -206,4 +218,33 @@ pub fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SEC-38: what another server says does not come back in an error.
+    #[test]
+    fn sec_38_errors_do_not_quote_what_a_server_answered() {
+        for (text, expected) in [
+            (r#"{"versions": "canary"}"#, "line 1 column 21 is not what is expected there"),
+            ("canary", "line 1 column 1 is no JSON"),
+        ] {
+            #[derive(Debug, serde::Deserialize)]
+            struct Versions {
+                #[expect(dead_code, reason = "it is never read")]
+                versions: Vec<String>,
+            }
+            let error = serde_json::from_str::<Versions>(text).unwrap_err();
+            let shown = ApiError::malformed("discover", &error).to_string();
+            assert_eq!(shown, format!("unexpected answer to discover: {expected}"));
+        }
+        let presented = "invalid peer certificate: certificate not valid for name \"a\"; certificate is only valid for \
+                         DnsName(\"canary\")";
+        assert_eq!(
+            without_presented(presented.to_owned()),
+            "invalid peer certificate: certificate not valid for name \"a\""
+        );
+    }
 }

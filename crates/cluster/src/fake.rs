@@ -28,7 +28,7 @@ impl Reply {
 
     pub(crate) fn refused(status: u16, reason: &str) -> Self {
         let body = format!(
-            r#"{{"kind":"Status","code":{status},"reason":"{reason}","message":"the test says {reason}"}}"#
+            r#"{{"kind":"Status","apiVersion":"v1","code":{status},"reason":"{reason}","message":"the test says {reason}"}}"#
         );
         Self { status, headers: "", body, is_open: false }
     }

@@ -570,6 +570,7 @@ fn cluster_info(destination: &crate::clusters::Destination, wanted: &[String]) -
     let version = destination.index.discovery().snapshot().map(|kinds| kinds.server_version().to_owned());
     ClusterInfo {
         server: destination.cluster.server.clone(),
+        project: destination.cluster.project.clone(),
         name: destination.cluster.name.clone(),
         version: version.unwrap_or_default(),
         kinds: counts.len(),

@@ -320,6 +320,7 @@ mod tests {
         let labels = vec![("acme.test/team".to_owned(), "a".to_owned())];
         let age = Some(Duration::from_secs(90));
         let cluster = ClusterInfo { name: text("eu"), labels, age, ..ClusterInfo::default() };
+        let own = ClusterInfo { project: text("red"), age: None, objects: 3, ..cluster.clone() };
         let set = SetInfo {
             namespace: text("argocd"),
             name: text("all"),
@@ -334,7 +335,7 @@ mod tests {
             apps: &[app],
             shows_conditions: true,
             sets: &[set],
-            clusters: &[cluster],
+            clusters: &[cluster, own],
             queues: &[QueueInfo {
                 controller: "application",
                 name: "app_reconciliation_queue",
@@ -372,6 +373,8 @@ mod tests {
             "argocd_app_labels{name=\"we\\\"b\",namespace=\"\",project=\"default\",label_acme_test_team=\"a\\nb\",label_tier=\"\"} 1",
             "argocd_app_condition{name=\"we\\\"b\",namespace=\"\",project=\"default\",condition=\"SyncError\"} 2",
             "argocd_cluster_cache_age_seconds{server=\"\"} 90",
+            "argocd_cluster_api_resource_objects{server=\"\"} 0",
+            "argocd_cluster_api_resource_objects{project=\"red\",server=\"\"} 3",
             "argocd_appset_info{name=\"all\",namespace=\"argocd\",resource_update_status=\"Unknown\"} 1",
             "argocd_appset_owned_applications{name=\"all\",namespace=\"argocd\"} 7000",
             "argocd_appset_rollout_step{name=\"all\",namespace=\"argocd\"} 2",

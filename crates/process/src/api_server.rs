@@ -11,6 +11,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
+use tiphys_api::cluster::ClusterKey;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::preview::{Existing, Preview};
 use tiphys_cluster::{Connection, ExecQuery, ExecSink, ExecStream, Jitter, LogQuery, PatchKind, Removal};
@@ -212,8 +213,8 @@ impl Live for Shows {
         self.0.resource_health(&key.namespace, &key.name).boxed()
     }
 
-    fn cluster(&self, server: &str) -> Option<Watched> {
-        self.0.watched(server)
+    fn cluster(&self, cluster: &ClusterKey) -> Option<Watched> {
+        self.0.watched(cluster)
     }
 
     fn generate<'a>(

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
+use tiphys_api::cluster::ClusterKey;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::preview::{Existing, Preview};
 use tiphys_cluster::{ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal};
@@ -144,8 +145,8 @@ pub trait Live: Send + Sync {
     /// Health of the resources that the status of an application lists, as far as it is known (API-118).
     fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>>;
 
-    /// What is known of a cluster that is watched, by its server (API-168).
-    fn cluster(&self, server: &str) -> Option<Watched>;
+    /// What is known of a cluster that is watched (API-168).
+    fn cluster(&self, cluster: &ClusterKey) -> Option<Watched>;
 
     /// The Applications that a set would make, and what becomes of those that exist, where that is asked for.
     fn generate<'a>(

@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tiphys_api::cluster::Cluster;
 use tiphys_api::names::{IN_CLUSTER_SERVER, LAST_APPLIED, SECRET_TYPE_LABEL, annotation};
-use tiphys_api::{printable, repo_url};
 use tiphys_api::repository::{NameError, cluster_secret_name};
 use tiphys_api::secret::Secret;
+use tiphys_api::{printable, repo_url};
 use tiphys_installation::objects;
 use tiphys_object::{Object, TextMap};
 

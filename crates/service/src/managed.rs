@@ -44,7 +44,9 @@ pub enum SecretError {
     #[error("field {0:?} has a line break or another control character, remove it")]
     Control(&'static str),
     /// No project could have this name, so that nobody could use what belongs to it.
-    #[error("field \"project\": {0:?} is no name of a project, use lower case letters, digits, \"-\" and \".\"")]
+    #[error(
+        "field \"project\": {0:?} is no name of a project, use lower case letters, digits, \"-\" and \".\""
+    )]
     Project(String),
     /// A value is too long.
     #[error("field {field:?} has {bytes} bytes, at most {bytes_max} are stored")]

@@ -87,8 +87,9 @@ impl Web {
         limit: Duration,
     ) -> Result<Answer, SourceError> {
         let until = tokio::time::Instant::now() + limit;
+        let shown_first = shown(&question.url);
+        let mut shown = shown_first.clone();
         for _ in 0..=REDIRECTS_MAX {
-            let shown = shown(&question.url);
             let client = self.client(repository, trust, &question.url).await?;
             let mut request = client.get(question.url.clone()).header(ACCEPT, question.accept);
             if let Some(value) = &question.authorization {
@@ -122,9 +123,11 @@ impl Web {
                     text: format!("{shown} redirects to a place that has no host"),
                 });
             }
+            // Of another server's words no more than where it sends (SEC-38).
+            shown = format!("{shown_first} (redirected to {})", next.origin().ascii_serialization());
             question.url = next;
         }
-        let text = format!("{} redirects more than {REDIRECTS_MAX} times", shown(&question.url));
+        let text = format!("{shown_first} redirects more than {REDIRECTS_MAX} times");
         Err(SourceError::Denied { text })
     }
 
@@ -352,13 +355,17 @@ fn too_slow(shown: &str, limit: Duration) -> SourceError {
 }
 
 fn unreachable(shown: &str, error: &reqwest::Error) -> SourceError {
-    // The causes name hosts and certificates, never what was sent.
+    // The causes name hosts, never what was sent.
     let mut text = format!("{shown} cannot be reached");
     let mut cause = std::error::Error::source(error);
     let mut last = String::new();
     while let Some(error) = cause {
         last = error.to_string();
         cause = error.source();
+    }
+    // Whoever names an address does not get to read which names another server's certificate has (SEC-38).
+    if let Some(end) = last.find("; certificate is only valid for") {
+        last.truncate(end);
     }
     if !last.is_empty() && last.len() < 300 {
         text = format!("{text}: {last}");

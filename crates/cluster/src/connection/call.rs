@@ -16,6 +16,8 @@ use crate::observer::Telling;
 
 /// Bytes of one answer that is read as a whole.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Letters of a server's own message that are repeated.
+const MESSAGE_LETTERS_MAX: usize = 16 << 10;
 /// Attempts at a request the server asks to repeat (F10).
 const ATTEMPTS_MAX: u32 = 4;
 /// The longest time the server can make us wait before the next attempt.
@@ -192,6 +194,9 @@ async fn read_all(mut body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct StatusBody {
+    kind: String,
+    api_version: String,
+    status: String,
     code: u16,
     reason: String,
     message: String,
@@ -204,17 +209,24 @@ struct StatusDetails {
     retry_after_seconds: u64,
 }
 
+/// A failure as the server tells it. Only a `Status` of Kubernetes is repeated: whoever names an address does not get to
+/// read what another server answers there (SEC-38).
 fn refusal(status: StatusCode, headers: &HeaderMap, bytes: &[u8]) -> ApiError {
     let body: StatusBody = serde_json::from_slice(bytes).unwrap_or_default();
+    // What the time limit of an API server answers has no kind.
+    let is_bare = body.kind.is_empty() && body.status == "Failure" && body.code == status.as_u16();
+    let is_status = body.kind == "Status" && body.api_version == "v1" || is_bare && !body.reason.is_empty();
+    let body = if is_status { body } else { StatusBody::default() };
     let header_wait = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let seconds =
         header_wait.or((body.details.retry_after_seconds > 0).then_some(body.details.retry_after_seconds));
-    let message = if !body.message.is_empty() {
-        body.message
-    } else {
-        let text = String::from_utf8_lossy(bytes);
-        let text: String = text.trim().chars().take(500).collect();
-        if text.is_empty() { format!("the server answered {status}") } else { text }
+    let message = match body.message.char_indices().nth(MESSAGE_LETTERS_MAX) {
+        _ if body.message.is_empty() && is_status => format!("the server answered {status}"),
+        _ if body.message.is_empty() => {
+            format!("the server answered {status}, with something that is no Status of Kubernetes")
+        }
+        Some((end, _)) => format!("{}…", body.message.get(..end).unwrap_or_default()),
+        None => body.message,
     };
     let code = if body.code == 0 { status.as_u16() } else { body.code };
     ApiError::Refused(Box::new(Refusal {
@@ -265,7 +277,7 @@ mod tests {
     #[test]
     fn eng_180_a_refusal_keeps_code_reason_and_message() {
         let body =
-            br#"{"kind":"Status","code":404,"reason":"NotFound","message":"configmaps \"a\" not found"}"#;
+            br#"{"kind":"Status","apiVersion":"v1","code":404,"reason":"NotFound","message":"configmaps \"a\" not found"}"#;
         let error = refusal(StatusCode::NOT_FOUND, &HeaderMap::new(), body);
         assert!(error.is_not_found());
         assert_eq!(error.reason(), "NotFound");
@@ -273,9 +285,21 @@ mod tests {
     }
 
     #[test]
-    fn eng_180_a_refusal_without_status_keeps_the_text() {
-        let error = refusal(StatusCode::BAD_GATEWAY, &HeaderMap::new(), b"upstream died\n");
-        assert_eq!((error.code(), error.to_string().as_str()), (502, "upstream died"));
+    fn sec_38_a_refusal_without_status_repeats_no_body() {
+        let text = "the server answered 502 Bad Gateway, with something that is no Status of Kubernetes";
+        for body in [
+            "upstream died\n",
+            "",
+            r#"{"kind":"Other","apiVersion":"v1","code":404,"reason":"NotFound","message":"upstream died"}"#,
+            r#"{"message":"upstream died"}"#,
+            r#"{"kind":"Status","message":"upstream died"}"#,
+        ] {
+            let error = refusal(StatusCode::BAD_GATEWAY, &HeaderMap::new(), body.as_bytes());
+            assert_eq!((error.code(), error.reason(), error.to_string().as_str()), (502, "", text), "{body}");
+        }
+        let long = serde_json::json!({"kind": "Status", "apiVersion": "v1", "message": "ä".repeat(20_000)});
+        let error = refusal(StatusCode::BAD_GATEWAY, &HeaderMap::new(), long.to_string().as_bytes());
+        assert_eq!(error.to_string().chars().count(), MESSAGE_LETTERS_MAX + 1);
     }
 
     #[test]

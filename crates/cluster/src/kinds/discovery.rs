@@ -183,7 +183,7 @@ pub async fn server_version(connection: &Connection) -> Result<SmolStr, ApiError
 fn plain(version: &ServerVersion) -> Result<SmolStr, ApiError> {
     plain_version(&version.git_version).ok_or_else(|| ApiError::Malformed {
         what: "read the server version",
-        reason: format!("{:?} is no version", version.git_version),
+        reason: "its gitVersion is no version".to_owned(),
     })
 }
 

@@ -64,6 +64,8 @@ pub struct AppInfo {
 pub struct ClusterInfo {
     /// API server URL.
     pub server: String,
+    /// Project that the entry belongs to; empty for the shared scope.
+    pub project: String,
     /// Name of the cluster.
     pub name: String,
     /// Kubernetes version.

@@ -179,21 +179,23 @@ fn sets(body: &mut Body, sets: &[SetInfo]) {
     }
 }
 
+/// What names a cluster: its server, and the project where the entry belongs to one. Two entries may have one server.
+fn entry(cluster: &ClusterInfo) -> impl Iterator<Item = (&str, &str)> {
+    let project = Some(cluster.project.as_str()).filter(|project| !project.is_empty());
+    project.map(|project| ("project", project)).into_iter().chain([("server", cluster.server.as_str())])
+}
+
 fn clusters(body: &mut Body, clusters: &[ClusterInfo]) {
     body.family("argocd_cluster_info", "gauge", "Information about clusters");
     for cluster in clusters {
-        let labels = [
-            ("k8s_version", cluster.version.as_str()),
-            ("name", cluster.name.as_str()),
-            ("server", cluster.server.as_str()),
-        ];
-        body.sample("argocd_cluster_info", labels, 1);
+        let labels = [("k8s_version", cluster.version.as_str()), ("name", cluster.name.as_str())];
+        body.sample("argocd_cluster_info", labels.into_iter().chain(entry(cluster)), 1);
     }
     let mut gauge = |name: &str, help: &str, value: &dyn Fn(&ClusterInfo) -> Option<usize>| {
         body.family(name, "gauge", help);
         for cluster in clusters {
             let Some(value) = value(cluster) else { continue };
-            body.sample(name, [("server", cluster.server.as_str())], value);
+            body.sample(name, entry(cluster), value);
         }
     };
     gauge("argocd_cluster_api_resources", "Number of watched kinds", &|c| Some(c.kinds));
@@ -206,19 +208,15 @@ fn clusters(body: &mut Body, clusters: &[ClusterInfo]) {
     body.family(name, "counter", "Number of events of watches");
     for cluster in clusters {
         for (kind, count) in &cluster.events {
-            let labels = [
-                ("server", cluster.server.as_str()),
-                ("group", kind.group.as_str()),
-                ("kind", kind.kind.as_str()),
-            ];
-            body.sample("argocd_cluster_events_total", labels, count);
+            let labels = [("group", kind.group.as_str()), ("kind", kind.kind.as_str())];
+            body.sample("argocd_cluster_events_total", entry(cluster).chain(labels), count);
         }
     }
     let name = "argocd_cluster_connection_status";
     body.family(name, "gauge", "Whether the cluster answers");
     for cluster in clusters {
-        let labels = [("k8s_version", cluster.version.as_str()), ("server", cluster.server.as_str())];
-        body.sample(name, labels, u8::from(cluster.connected));
+        let labels = [("k8s_version", cluster.version.as_str())];
+        body.sample(name, labels.into_iter().chain(entry(cluster)), u8::from(cluster.connected));
     }
 }
 
@@ -231,7 +229,7 @@ fn cluster_labels(body: &mut Body, clusters: &[ClusterInfo]) {
     for cluster in clusters {
         let labels = normalised(&cluster.labels);
         let own = labels.iter().map(|(key, value)| (key.as_str(), *value));
-        let named = [("name", cluster.name.as_str()), ("server", cluster.server.as_str())];
+        let named = [("name", cluster.name.as_str())].into_iter().chain(entry(cluster));
         body.sample("argocd_cluster_labels", own.chain(named), 1);
     }
 }

@@ -520,7 +520,11 @@ async fn ctl_141_a_full_gate_is_no_requeue() {
     let bench = Bench::start().await;
     bench.create(|_| {});
     let key = AppKey::new("argocd", "other");
-    let inside = bench.context.gates.enter(&key, Priority::Urgent, [Shared::Cluster(ClusterKey::shared(HOME))]);
+    let inside = bench.context.gates.enter(
+        &key,
+        Priority::Urgent,
+        [Shared::Cluster(tiphys_api::cluster::ClusterKey::shared(HOME))],
+    );
     assert!(inside.is_some());
     let (requeue, writes) = bench.round().await;
     assert_eq!((requeue, writes.len()), (Requeue::Done, 0));

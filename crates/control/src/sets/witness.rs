@@ -42,14 +42,18 @@ pub(super) async fn knows_clusters(
 
 /// Whether each Secret that was found is known, with these labels where they can be told.
 fn knows(known: &Clusters, found: &Clusters) -> bool {
-    let labels: BTreeMap<&str, &BTreeMap<String, String>> =
-        known.all().iter().map(|cluster| (cluster.secret_name.as_str(), &cluster.labels)).collect();
+    // Generators choose by labels, and by whose the cluster is.
+    let labels: BTreeMap<&str, (&BTreeMap<String, String>, &str)> = (known.all().iter())
+        .map(|cluster| (cluster.secret_name.as_str(), (&cluster.labels, cluster.project.as_str())))
+        .collect();
     let unread: BTreeSet<&str> = known.unread().iter().map(|unread| unread.secret_name.as_str()).collect();
     // The implicit local cluster has no Secret.
     let mut told = found.all().iter().filter(|cluster| !cluster.secret_name.is_empty());
     let are_told_known = told.all(|cluster| {
         let name = cluster.secret_name.as_str();
-        labels.get(name).map_or_else(|| unread.contains(name), |known| **known == cluster.labels)
+        let is_same =
+            |known: &(&BTreeMap<String, String>, &str)| *known == (&cluster.labels, &cluster.project);
+        labels.get(name).map_or_else(|| unread.contains(name), is_same)
     });
     let is_named = |name: &str| labels.contains_key(name) || unread.contains(name);
     are_told_known && found.unread().iter().all(|secret| is_named(&secret.secret_name))

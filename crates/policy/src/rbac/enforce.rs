@@ -341,9 +341,9 @@ impl<'a> Caller<'a> {
     /// Whether the caller may do this with what an address names, with the text of the refusal (REP-41, REP-112).
     pub fn check_located(&self, resource: Resource, action: &str, located: &Located<'_>) -> Decision {
         let objects = located.objects(|name| self.rbac.projects.contains_key(name));
-        let refusal = objects.iter().find_map(|object| {
-            self.check(&Request { resource: resource.as_str(), action, object }).message
-        });
+        let refusal = objects
+            .iter()
+            .find_map(|object| self.check(&Request { resource: resource.as_str(), action, object }).message);
         Decision { permitted: refusal.is_none(), message: refusal }
     }
 

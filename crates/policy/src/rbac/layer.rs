@@ -262,7 +262,8 @@ impl<'b> LayerBuilder<'b> {
         mode: MatchMode,
         text: &str,
     ) -> Result<(), PolicyProblem> {
-        let known = rule.resource.known & spelling::ADDRESSED.iter().map(|one| one.bit()).fold(0, |a, b| a | b);
+        let known =
+            rule.resource.known & spelling::ADDRESSED.iter().map(|one| one.bit()).fold(0, |a, b| a | b);
         if known == 0 {
             return Ok(());
         }

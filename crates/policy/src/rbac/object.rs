@@ -83,7 +83,11 @@ mod tests {
             ("shop", false),
             ("shop/", true),
         ] {
-            let expected = if other { vec![address.to_owned(), format!("oci://{address}")] } else { vec![address.to_owned()] };
+            let expected = if other {
+                vec![address.to_owned(), format!("oci://{address}")]
+            } else {
+                vec![address.to_owned()]
+            };
             assert_eq!(objects("", address), expected, "{address}");
             assert_eq!(objects("shop", address), [format!("shop/{address}")]);
         }

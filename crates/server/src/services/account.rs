@@ -6,7 +6,7 @@ use tiphys_api::secret::Secret;
 use tiphys_policy::rbac::{Request, Resource};
 use tiphys_service::account::{Accounts, Issue, shown};
 use tiphys_service::project::token::random_id;
-use tiphys_service::{Access, Caller, jwt};
+use tiphys_service::{Access, Caller, Object, jwt};
 use tiphys_wire::status::Code;
 
 use super::context::Context;
@@ -51,7 +51,9 @@ pub(super) async fn call(context: &Context<'_>, method: &str, request: Value) ->
     // One's own account is always there to be looked at and changed (API-54).
     let own = context.claims().and_then(|claims| claims.own_account());
     let asks = context.asks();
-    let asks = |access: &Access<'_>| if own == Some(access.object) { Ok(()) } else { asks(access) };
+    let asks = |access: &Access<'_>| {
+        if own.is_some_and(|own| access.object == Object::Name(own)) { Ok(()) } else { asks(access) }
+    };
     let settings = context.world.installation.settings.cm();
     let accounts = Accounts::new(&context.parts.store, Caller::asking(&asks), settings);
     let answer = match method {

@@ -19,11 +19,12 @@ mod write;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tiphys_api::Application;
 use tiphys_object::Object;
-use tiphys_policy::permit::Own;
 use tiphys_policy::project::namespace_enabled;
-use tiphys_service::Store;
+use tiphys_policy::rbac::Authorized;
 use tiphys_service::application::{self as rules, ApplicationError};
+use tiphys_service::{Caller, Change, Guarded, Planned, Store};
 
 use super::context::Context;
 use super::{request, unimplemented};
@@ -82,20 +83,31 @@ fn store(context: &Context<'_>, namespace: &str) -> Store {
     context.parts.store.of(namespace)
 }
 
-/// Writes what was decided about an application, and answers with it when the catalog has seen it (API-117).
+/// Writes what was decided about an application, and answers with it when the catalog has seen it (API-117). The right is
+/// asked for on the application in the very state that is changed, whatever was read before (A2).
 async fn settle(
     context: &Context<'_>,
     key: &AppKey,
-    plan: impl Fn(&Object) -> Result<tiphys_service::Change, ApplicationError>,
+    action: &str,
+    plan: impl Fn(&Authorized<Application>, &Object) -> Result<Change, Status>,
 ) -> Result<Arc<Object>, Status> {
-    let missing = || ApplicationError::NotFound(key.name.to_string());
-    let plan = |stored: Option<&Object>| -> Result<_, tiphys_service::Error> {
-        Ok(plan(stored.ok_or_else(missing)?)?)
+    let missing = || failed(ApplicationError::NotFound(key.name.to_string()));
+    let plan = |stored: Option<&Object>| -> Result<Planned, Status> {
+        let object = stored.ok_or_else(missing)?;
+        let proof = context.authorize(action, rules::read(object).map_err(failed)?)?;
+        let change = plan(&proof, object)?;
+        Ok(Planned::proven(change, &[&proof], &[action])?)
     };
-    let written = store(context, &key.namespace).settle_one(Own::Application, &key.name, plan).await?;
-    let object = written.ok_or_else(|| tiphys_service::Error::from(missing()))?;
+    let (store, target) = (store(context, &key.namespace), (Guarded::Application, &*key.name));
+    // The proof is there already.
+    let written = store.settle_guarded(target, Caller::operator(), plan).await?;
+    let object = written.ok_or_else(missing)?;
     context.parts.catalog.catch_up(key, &object.metadata().resource_version).await;
     Ok(object)
+}
+
+fn failed(error: ApplicationError) -> Status {
+    tiphys_service::Error::from(error).into()
 }
 
 /// The answer with an application.

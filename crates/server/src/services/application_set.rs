@@ -19,6 +19,7 @@ use tiphys_object::{Object, access};
 use tiphys_policy::permit::Own;
 use tiphys_policy::rbac::Authorized;
 use tiphys_service::application_set::{self as rules, ApplicationSetError, Wanted};
+use tiphys_service::{Caller, Change, Guarded, Planned};
 use tiphys_wire::status::Code;
 
 use self::generate::generated;
@@ -250,10 +251,23 @@ async fn create(context: &Context<'_>, asked: Create) -> Result<(Value, Vec<Stri
         warnings.extend(generate::warnings(&preview));
         return Ok((dry_run(wanted, &preview)?, warnings));
     }
-    let plan = |stored: Option<&_>| -> Result<_, tiphys_service::Error> {
-        Ok(rules::plan_create(stored, &wanted, asked.upsert)?)
+    let plan = |stored: Option<&Object>| -> Result<Planned, Status> {
+        let change = rules::plan_create(stored, &wanted, asked.upsert).map_err(failed)?;
+        let Some(stored) = stored else {
+            let proof = context.authorize("create", wanted.set.clone())?;
+            return Ok(Planned::proven(change, &[&proof], &["create"])?);
+        };
+        // What is there now may be another set than the one that was looked at, of another project.
+        let stored = rules::read(stored).map_err(failed)?;
+        if change == Change::Keep {
+            let proof = context.authorize("get", stored)?;
+            return Ok(Planned::proven(change, &[&proof], &["get"])?);
+        }
+        admit(context, &wanted, Verb::Update, Some(&stored))?;
+        let proofs = [context.authorize("update", stored)?, context.authorize("update", wanted.set.clone())?];
+        Ok(Planned::proven(change, &[&proofs[0], &proofs[1]], &["update"])?)
     };
-    let written = store.settle_one(Own::ApplicationSet, name, plan).await?;
+    let written = store.settle_guarded((Guarded::ApplicationSet, name), Caller::operator(), plan).await?;
     let object = written.ok_or_else(|| failed(ApplicationSetError::NotFound(name.clone())))?;
     super::audit::set(context, &object, existing.is_none());
     let key = AppKey::new(object.namespace(), object.name());

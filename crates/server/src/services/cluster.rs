@@ -100,6 +100,8 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
             });
             found.retain(|cluster| query.name.is_empty() || cluster.name == query.name);
             if !(query.server.is_empty() && query.name.is_empty()) {
+                // The first one, and that of the shared scope before those of projects.
+                found.sort_by_key(|cluster| !cluster.project.is_empty());
                 found.truncate(1);
             }
             let shown: Vec<_> = found.into_iter().map(|cluster| shown(context, cluster, &plugins)).collect();
@@ -127,14 +129,14 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
                 asked.cluster.ok_or_else(|| Status::invalid("missing payload 'cluster' in request"))?;
             let query = Query { server: wire.server.clone(), name: wire.name.clone(), id: asked.id };
             let meant = Meant::read(&query)?;
-            let before = calls.select(&secrets, meant.selector(), Action::Update)?;
             let update = wire.update(&asked.updated_fields);
-            for cluster in &before {
-                check_answer(context, &update.apply(cluster), &plugins).await?;
+            let updated = calls.updated(&secrets, meant.selector(), &update)?;
+            for (_, wanted) in &updated {
+                check_answer(context, wanted, &plugins).await?;
             }
             calls.update(&mut secrets, meant.selector(), &update).await?;
             context.see(&secrets).await;
-            let cluster = before.first().map(|cluster| update.apply(cluster)).ok_or_else(hidden)?;
+            let (_, cluster) = updated.into_iter().next().ok_or_else(hidden)?;
             shown(context, cluster, &plugins).await
         }
         "Delete" => {
@@ -183,12 +185,13 @@ async fn shown(context: &Context<'_>, cluster: Cluster, plugins: &PluginPolicy) 
     let answer = ask(&cluster, &context.parts.home, plugins).await;
     let entries = context.parts.catalog.snapshot().entries;
     let clusters = &context.world.installation.clusters;
-    let is_here = |server: &str| server == cluster.server;
-    let there = entries
-        .iter()
-        .filter(|entry| clusters.resolve(&entry.destination).is_ok_and(|found| is_here(&found.server)));
+    let key = cluster.key();
+    let there = entries.iter().filter(|entry| {
+        let found = clusters.of_project(&entry.project).resolve(&entry.destination);
+        found.is_ok_and(|found| found.key() == key)
+    });
     let applications = there.count();
-    let watched = context.parts.live.as_ref().and_then(|live| live.cluster(&cluster.server));
+    let watched = context.parts.live.as_ref().and_then(|live| live.cluster(&key));
     let state = State { applications, answer, asked_at: Some(context.parts.clock.now()), watched };
     cluster::shown(&cluster, &state)
 }

@@ -7,8 +7,8 @@ use tiphys_api::names::SECRET;
 use tiphys_policy::pattern::regex_list;
 use tiphys_policy::permit::Own;
 use tiphys_policy::project::namespace_enabled;
-use tiphys_policy::rbac::{Authorized, Caller, Protected, Request, Resource};
-use tiphys_service::{Access, Secrets};
+use tiphys_policy::rbac::{Authorized, Caller, Located, Protected, Request, Resource};
+use tiphys_service::{Access, Object as Named, Secrets};
 use tiphys_source::{SourceError, Sources};
 use tiphys_wire::status::Code;
 
@@ -104,15 +104,33 @@ impl<'p> Context<'p> {
         self.caller().authorize(action, thing, self.namespace()).map_err(denied)
     }
 
+    /// Asks whether the caller may do this with what an address names (REP-41, REP-112).
+    ///
+    /// # Errors
+    /// With the text of the refusal.
+    pub(super) fn check_located(
+        &self,
+        resource: Resource,
+        action: &str,
+        located: &Located<'_>,
+    ) -> Result<(), Status> {
+        self.caller()
+            .check_located(resource, action, located)
+            .message
+            .map_or(Ok(()), |text| Err(denied(text)))
+    }
+
     /// The question that the service layer asks for this caller.
     pub(super) fn asks(&self) -> impl Fn(&Access<'_>) -> Result<(), String> + Send + Sync {
         |access| {
-            let request = Request {
-                resource: access.resource.as_str(),
-                action: access.action.as_str(),
-                object: access.object,
+            let (resource, action) = (access.resource, access.action.as_str());
+            let decision = match &access.object {
+                Named::Name(object) => {
+                    self.caller().check(&Request { resource: resource.as_str(), action, object })
+                }
+                Named::Address(located) => self.caller().check_located(resource, action, located),
             };
-            self.caller().check(&request).message.map_or(Ok(()), Err)
+            decision.message.map_or(Ok(()), Err)
         }
     }
 

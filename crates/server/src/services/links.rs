@@ -71,7 +71,7 @@ pub(super) fn of_project(mut project: Value) -> Value {
 /// The cluster of an application, without what opens it; none where it cannot be told.
 fn destination(context: &Context<'_>, app: &Application) -> Result<Option<Value>, Status> {
     let installation = &context.world.installation;
-    let Ok(cluster) = installation.clusters.resolve(&app.spec.destination) else { return Ok(None) };
+    let Ok(cluster) = installation.cluster_of(app) else { return Ok(None) };
     let Ok(project) = installation.project(app.project()) else { return Ok(None) };
     let decision = installation.permits(project, cluster, &app.spec.destination.namespace);
     if !decision.permitted {

@@ -60,12 +60,12 @@ fn purpose(method: &str) -> (String, Purpose) {
 pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
     let (word, purpose) = purpose(method);
     let settings = &context.world.installation.settings;
-    let (asks, store, matching) = (context.asks(), &context.parts.store, settings.template_matching());
+    let (asks, store, installation) = (context.asks(), &context.parts.store, &context.world.installation);
     let caller = Caller::asking(&asks);
     let calls = match purpose {
-        Purpose::Read => Repositories::new(store, caller, matching),
+        Purpose::Read => Repositories::new(store, caller, installation),
         Purpose::Push => {
-            Repositories::to_push(store, caller, matching, settings.controller().hydrator_enabled)?
+            Repositories::to_push(store, caller, installation, settings.controller().hydrator_enabled)?
         }
     };
     let answer = match word.as_str() {
@@ -132,7 +132,7 @@ async fn list(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> 
         return Err(request::unused(field));
     }
     let found = calls.list(&context.world.secrets(), asking(context, &query)).await;
-    let items: Vec<Value> = found.iter().map(|it| shown(&it.repository, &it.state)).collect();
+    let items: Vec<Value> = found.iter().map(|it| shown(&it.shown(), &it.state)).collect();
     Ok(json!({"metadata": {}, "items": items}))
 }
 
@@ -140,7 +140,7 @@ async fn get(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> R
     let secrets = context.world.secrets();
     let meant = (query.repo.as_str(), query.project());
     let found = calls.get(&secrets, meant, asking(context, &query)).await?;
-    Ok(shown(&found.repository, &found.state))
+    Ok(shown(&found.shown(), &found.state))
 }
 
 fn wanted(repo: Option<Map<String, Value>>) -> Result<tiphys_api::repository::Repository, Status> {

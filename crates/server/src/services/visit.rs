@@ -81,7 +81,7 @@ impl Services {
         if entry.project != project {
             return Err(unauthorized());
         }
-        let cluster = installation.clusters.resolve(&entry.destination);
+        let cluster = installation.clusters.of_project(&entry.project).resolve(&entry.destination);
         let cluster = cluster.map_err(|_unknown| unauthorized())?;
         if !installation.permits(found, cluster, &entry.destination.namespace).permitted {
             return Err(unauthorized());

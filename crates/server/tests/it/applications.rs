@@ -229,7 +229,7 @@ impl Live for Known {
         async move { vec![(ResourceKey::new("apps", "Deployment", "web", "a"), health)] }.boxed()
     }
 
-    fn cluster(&self, _server: &str) -> Option<Watched> {
+    fn cluster(&self, _cluster: &tiphys_api::cluster::ClusterKey) -> Option<Watched> {
         Some(Watched { api_versions: vec!["apps/v1".to_owned()], kinds: 2, objects: 3 })
     }
 

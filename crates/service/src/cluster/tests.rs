@@ -238,7 +238,8 @@ fn rep_114_the_account_of_a_token() {
 #[test]
 fn sec_28_a_change_needs_rights_in_both_clusters() {
     let stored = |name: &str, project: &str| {
-        let data = [("server", EU), ("name", "eu"), ("project", project), ("config", r#"{"bearerToken": "t"}"#)];
+        let data =
+            [("server", EU), ("name", "eu"), ("project", project), ("config", r#"{"bearerToken": "t"}"#)];
         secret(name, &data, &json!({}), &json!({}))
     };
     let found = secrets(vec![stored("shared", ""), stored("ops", "ops")]);

@@ -38,5 +38,15 @@ pub(super) fn check_reach(caller: Caller<'_>, old: &AppProject, new: &AppProject
 /// The clusters that the destinations of a project name: by their servers, and by their names.
 fn clusters(project: &AppProject) -> BTreeSet<&str> {
     let destinations = project.spec.destinations.iter();
-    destinations.flat_map(|item| if item.name.is_empty() { vec![item.server.as_str()] } else if item.server.is_empty() { vec![item.name.as_str()] } else { vec![item.server.as_str(), item.name.as_str()] }).collect()
+    destinations
+        .flat_map(|item| {
+            if item.name.is_empty() {
+                vec![item.server.as_str()]
+            } else if item.server.is_empty() {
+                vec![item.name.as_str()]
+            } else {
+                vec![item.server.as_str(), item.name.as_str()]
+            }
+        })
+        .collect()
 }

@@ -192,7 +192,10 @@ fn rep_48_an_update_never_touches_another_project() {
     assert!(matches!(change, Change::Patch(at, _) if at.name == "ops"));
     // The rules are asked about the stored one, which is the very one that changes, and about the requested one.
     let needs = |wanted: &Repository| super::plan_update(&all(), KIND, wanted).unwrap().needs();
-    assert_eq!(needs(&wanted("https://h/R", "ops")), ["update ops/https://H/r.git", "update ops/https://h/R"]);
+    assert_eq!(
+        needs(&wanted("https://h/R", "ops")),
+        ["update ops/https://H/r.git", "update ops/https://h/R"]
+    );
     assert_eq!(needs(&wanted("https://h/r", "")), ["update https://h/r"]);
 }
 

@@ -207,7 +207,8 @@ pub(super) async fn refresh(context: &Context<'_>, key: &AppKey, is_hard: bool) 
     // Before the request is written, so that its answer is not missed.
     let (_, mut changes) = context.parts.catalog.follow();
     let now = context.parts.clock.now();
-    let asked = settle(context, key, |object| Ok(rules::plan_refresh(object, is_hard, now))).await?;
+    let asked =
+        settle(context, key, "get", |_, object| Ok(rules::plan_refresh(object, is_hard, now))).await?;
     let asked: u64 = asked.metadata().resource_version.parse().unwrap_or(0);
     let is_answer = |entry: &Entry, value: &Value| {
         entry.version.parse::<u64>().is_ok_and(|version| version > asked)

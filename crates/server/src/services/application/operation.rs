@@ -86,11 +86,23 @@ pub(super) async fn sync(context: &Context<'_>, asked: Sync) -> Result<Reply, St
         operation.initiated_by = initiator(context);
         Ok(operation)
     };
-    let object =
-        settle(context, &found.key, |object| rules::plan_operation(object, &make(&rules::read(object)?)?))
-            .await?;
+    let object = settle(context, &found.key, "sync", |stored, object| {
+        check_same(app, stored.get())?;
+        let operation = make(stored.get()).map_err(failed)?;
+        rules::plan_operation(object, &operation).map_err(failed)
+    })
+    .await?;
     audit::application(context, &object, &Action::StartedOperation(text));
     reply_in_full(context, &found.key, &object).await
+}
+
+/// Whether an application is still in the project that rights were asked for: an operation was made for that one.
+fn check_same(asked: &Application, stored: &Application) -> Result<(), Status> {
+    if asked.project() == stored.project() {
+        return Ok(());
+    }
+    let text = "the application was moved to another project meanwhile; read it again and repeat the call";
+    Err(Status::new(Code::Aborted, text))
 }
 
 fn initiator(context: &Context<'_>) -> OperationInitiator {
@@ -227,7 +239,11 @@ pub(super) async fn rollback(context: &Context<'_>, asked: Rollback) -> Result<R
         Ok(operation)
     };
     let operation = make(found.proof.get())?;
-    let object = settle(context, &found.key, |object| rules::plan_operation(object, &operation)).await?;
+    let object = settle(context, &found.key, action, |stored, object| {
+        check_same(found.proof.get(), stored.get())?;
+        rules::plan_operation(object, &operation).map_err(failed)
+    })
+    .await?;
     let text = format!("initiated rollback to {}", asked.id);
     audit::application(context, &object, &Action::StartedOperation(text));
     reply_in_full(context, &found.key, &object).await
@@ -235,7 +251,9 @@ pub(super) async fn rollback(context: &Context<'_>, asked: Rollback) -> Result<R
 
 pub(super) async fn terminate(context: &Context<'_>, named: Named) -> Result<Reply, Status> {
     let found = access::fresh(context, "sync", &named).await?;
-    let object = settle(context, &found.key, rules::plan_terminate).await?;
+    let object =
+        settle(context, &found.key, "sync", |_, object| rules::plan_terminate(object).map_err(failed))
+            .await?;
     audit::application(context, &object, &Action::TerminatedOperation);
     Ok(nothing())
 }

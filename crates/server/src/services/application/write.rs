@@ -3,21 +3,19 @@
 use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_cluster::{DeleteOptions, Deleted, Propagation};
+use tiphys_object::Object;
 use tiphys_policy::permit::Own;
 use tiphys_policy::rbac::{Resource, application_object};
 use tiphys_service::application::{self as rules, ApplicationError, Wanted};
+use tiphys_service::{Caller, Change, Guarded, Planned};
 use tiphys_wire::status::Code;
 
 use super::requests::{Create, Delete, Named, Patch, Update, UpdateSpec};
-use super::{access, is_enabled, nothing, reply, revision, settle, store};
+use super::{access, failed, is_enabled, nothing, reply, revision, settle, store};
 use crate::call::{Reply, Status};
 use crate::catalog::AppKey;
 use crate::services::audit::{self, Action};
-use crate::services::context::Context;
-
-fn failed(error: ApplicationError) -> Status {
-    tiphys_service::Error::from(error).into()
-}
+use crate::services::context::{Context, hidden};
 
 /// What was sent, in its form.
 fn wanted(context: &Context<'_>, value: Option<Value>) -> Result<Wanted, Status> {
@@ -58,22 +56,33 @@ pub(super) async fn create(context: &Context<'_>, asked: Create) -> Result<Reply
     check(context, app, asked.validate.unwrap_or(true)).await?;
     let store = store(context, &key.namespace);
     let existing = store.get(Own::Application, &key.name).await.map_err(tiphys_service::Error::from)?;
-    if let Some(existing) = &existing {
-        let existing = rules::read(existing).map_err(failed)?;
-        if asked.upsert {
-            // It may stand in another project, whose rights count.
-            let existing = context.authorize("update", existing)?;
-            check_move(context, existing.get(), app)?;
-        } else if existing.project() != app.project() {
-            // Whoever may not see that project's applications does not learn that there is one.
-            context.authorize("get", existing).map_err(|_refused| failed(ApplicationError::Different))?;
-        }
-    }
     let is_new = existing.is_none();
-    let plan = |stored: Option<&_>| -> Result<_, tiphys_service::Error> {
-        Ok(rules::plan_create(stored, &wanted, asked.upsert)?)
+    let plan = |stored: Option<&Object>| -> Result<Planned, Status> {
+        let Some(object) = stored else {
+            let change = rules::plan_create(None, &wanted, asked.upsert).map_err(failed)?;
+            return Ok(Planned::proven(change, &[&proof], &["create"])?);
+        };
+        let existing = rules::read(object).map_err(failed)?;
+        // It may stand in another project, whose rights count.
+        let existing = if asked.upsert {
+            // Whoever may not see that project's applications does not learn its name.
+            let may_see = context.authorize("get", existing.clone()).is_ok();
+            let existing = context.authorize("update", existing);
+            let existing = existing.map_err(|refusal| if may_see { refusal } else { hidden() })?;
+            check_move(context, existing.get(), app)?;
+            existing
+        } else {
+            // Whoever may not see that project's applications does not learn that there is one.
+            context.authorize("get", existing).map_err(|_refused| failed(ApplicationError::Different))?
+        };
+        let change = rules::plan_create(Some(object), &wanted, asked.upsert).map_err(failed)?;
+        if change == Change::Keep {
+            return Ok(Planned::proven(change, &[&existing], &["get", "update"])?);
+        }
+        Ok(Planned::proven(change, &[&existing], &["update"])?)
     };
-    let written = store.settle_one(Own::Application, &key.name, plan).await?;
+    let target = (Guarded::Application, &*key.name);
+    let written = store.settle_guarded(target, Caller::operator(), plan).await?;
     let object = written.ok_or_else(|| access::not_found(&key.name))?;
     context.parts.catalog.catch_up(&key, &object.metadata().resource_version).await;
     let action = if is_new { Action::CreatedApplication } else { Action::UpdatedApplication };
@@ -108,7 +117,11 @@ pub(super) async fn update(context: &Context<'_>, asked: Update) -> Result<Reply
     let found = access::fresh(context, "update", &named).await?;
     check_move(context, found.proof.get(), app)?;
     check(context, app, asked.validate.unwrap_or(true)).await?;
-    let object = settle(context, &found.key, |object| rules::plan_update(object, &wanted)).await?;
+    let object = settle(context, &found.key, "update", |stored, object| {
+        check_move(context, stored.get(), app)?;
+        rules::plan_update(object, &wanted).map_err(failed)
+    })
+    .await?;
     audit::application(context, &object, &Action::UpdatedApplication);
     reply(&object)
 }
@@ -124,7 +137,11 @@ pub(super) async fn update_spec(context: &Context<'_>, asked: UpdateSpec) -> Res
     check_move(context, found.proof.get(), &wanted.application)?;
     check(context, &wanted.application, asked.validate.unwrap_or(true)).await?;
     let spec = wanted.value.get("spec").cloned().unwrap_or_default();
-    let object = settle(context, &found.key, |object| rules::plan_spec(object, &spec)).await?;
+    let object = settle(context, &found.key, "update", |stored, object| {
+        check_move(context, stored.get(), &wanted.application)?;
+        rules::plan_spec(object, &spec).map_err(failed)
+    })
+    .await?;
     audit::application(context, &object, &Action::UpdatedApplication);
     let shown = rules::shown(&object).map_err(failed)?;
     Ok(Reply::value(shown.get("spec").cloned().unwrap_or_default()))
@@ -138,15 +155,13 @@ pub(super) async fn patch(context: &Context<'_>, asked: Patch) -> Result<Reply, 
     check_move(context, found.proof.get(), &wanted.application)?;
     check(context, &wanted.application, false).await?;
     let project = found.proof.get().project().to_owned();
-    let object = settle(context, &found.key, |object| {
+    let object = settle(context, &found.key, "update", |stored, object| {
         // What the patch makes of a newer state is checked as little as that state was: it has to be the same move.
-        let made = make(object)?;
-        if made.application.project() != wanted.application.project()
-            || rules::read(object)?.project() != project
-        {
-            return Err(ApplicationError::Renamed);
+        let made = make(object).map_err(failed)?;
+        if made.application.project() != wanted.application.project() || stored.get().project() != project {
+            return Err(failed(ApplicationError::Renamed));
         }
-        rules::plan_update(object, &made)
+        rules::plan_update(object, &made).map_err(failed)
     })
     .await?;
     audit::application(context, &object, &Action::UpdatedApplication);
@@ -158,8 +173,10 @@ pub(super) async fn delete(context: &Context<'_>, asked: Delete) -> Result<Reply
     context.authorize("delete", found.proof.get().clone())?;
     let cascade = asked.cascade.unwrap_or(true);
     let policy = Some(asked.propagation_policy.as_str()).filter(|policy| !policy.is_empty());
-    let object =
-        settle(context, &found.key, |object| rules::plan_finalizers(object, cascade, policy)).await?;
+    let object = settle(context, &found.key, "delete", |_, object| {
+        rules::plan_finalizers(object, cascade, policy).map_err(failed)
+    })
+    .await?;
     let options = DeleteOptions {
         propagation: Propagation::Background,
         uid: Some(object.metadata().uid.clone()),

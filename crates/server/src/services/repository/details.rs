@@ -21,7 +21,7 @@ use tiphys_tree::Tree;
 use tiphys_wire::status::Code;
 use tokio::sync::Semaphore;
 
-use super::questions::find;
+use super::questions::{check_permitted, find};
 use crate::call::Status;
 use crate::services::context::{Context, denied, hidden, source_failed};
 
@@ -48,10 +48,7 @@ pub(super) async fn app_details(context: &Context<'_>, asked: DetailsQuery) -> R
     let app = permitted(context, &asked, &source).await?;
     let installation = &context.world.installation;
     let project = installation.project(&asked.app_project).map_err(|_unknown| hidden())?;
-    if installation.repository_refusal(project, &source.repo_url).is_some() {
-        let url = tiphys_api::repo_url::redact(&source.repo_url);
-        return Err(denied(format!("repository '{url}' not permitted in project '{}'", asked.app_project)));
-    }
+    check_permitted(context, project, &source.repo_url)?;
     let look = Look { context, asked: &asked, source: &source, project, app: app.as_ref() };
     let late = |_elapsed| Status::new(Code::DeadlineExceeded, "timeout after 1m30s");
     let found = tokio::time::timeout(TIMEOUT, look.at(&repository)).await.map_err(late)??;

@@ -3,8 +3,10 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tiphys_api::AppProject;
+use tiphys_api::repo_url::has_dot_segment;
 use tiphys_api::repository::{SecretKind, select, select_for_api};
-use tiphys_policy::rbac::{Resource, application_object, scoped_object};
+use tiphys_policy::rbac::{Located, Resource, application_object};
 use tiphys_render::kind::type_of_names;
 use tiphys_render::{EnabledTools, SourceType};
 use tiphys_service::Caller;
@@ -36,27 +38,50 @@ pub(super) struct AppsQuery {
 /// caller sees, if they see one of this URL only (REP-52).
 ///
 /// # Errors
-/// When the caller may not `get` what is found: whatever else is wrong is told to nobody (REP-53).
+/// When the caller may not `get` what is found, or the project does not permit it: whatever else is wrong is told to nobody
+/// (REP-53).
 pub(super) fn find(context: &Context<'_>, (url, project): (&str, &str)) -> Result<Repository, Status> {
+    if has_dot_segment(url) {
+        return Err(hidden());
+    }
     let secrets = context.world.secrets();
     let installation = &context.world.installation;
     let mut project = project.to_owned();
     if project.is_empty() {
         let asks = context.asks();
-        let matching = installation.settings.template_matching();
-        let calls = Repositories::new(&context.parts.store, Caller::asking(&asks), matching);
+        let calls = Repositories::new(&context.parts.store, Caller::asking(&asks), installation);
         if let Ok(only) = select_for_api(&calls.visible(&secrets), url, None) {
             project.clone_from(&only.project);
         }
     }
     let stored = secrets.repositories(SecretKind::Repository);
-    let scope = select(&stored, url, &project).map(|found| found.chosen.project.clone()).unwrap_or_default();
-    context.check(Resource::Repositories, "get", &scoped_object(&scope, url))?;
+    let selected = select(&stored, url, &project).map(|found| found.chosen);
+    let scope = selected.map_or("", |found| found.project.as_str());
+    // Both count: what was asked for, and what is used, whatever it is called (A2).
+    for address in [Some(url), selected.map(|found| found.url.as_str())].into_iter().flatten() {
+        context.check_located(Resource::Repositories, "get", &Located { project: scope, address })?;
+    }
+    if !project.is_empty() {
+        let known = installation.project(&project).map_err(|_unknown| hidden())?;
+        check_permitted(context, known, url)?;
+    }
     let found = installation.repository(url, &project).map_err(|why| {
         tracing::error!(project, why, "a repository cannot be used");
         hidden()
     })?;
     Ok(Repository::from(&found))
+}
+
+/// Whether a project may read a repository.
+///
+/// # Errors
+/// With a text that names both, which the caller named.
+pub(super) fn check_permitted(context: &Context<'_>, project: &AppProject, url: &str) -> Result<(), Status> {
+    if context.world.installation.repository_refusal(project, url).is_none() {
+        return Ok(());
+    }
+    let url = tiphys_api::repo_url::redact(url);
+    Err(denied(format!("repository '{url}' not permitted in project '{}'", project.name())))
 }
 
 /// How new an answer has to be.
@@ -102,10 +127,7 @@ pub(super) async fn applications(context: &Context<'_>, asked: &AppsQuery) -> Re
     }
     let installation = &context.world.installation;
     let project = installation.project(&asked.app_project).map_err(|_unknown| hidden())?;
-    if installation.repository_refusal(project, &asked.repo).is_some() {
-        let url = tiphys_api::repo_url::redact(&asked.repo);
-        return Err(denied(format!("repository '{url}' not permitted in project '{}'", asked.app_project)));
-    }
+    check_permitted(context, project, &asked.repo)?;
     let sources = context.sources()?;
     let commit = sources.resolve(&repository, &asked.revision, Freshness::Cached).await;
     let commit = commit.map_err(|error| source_failed(&error))?;
