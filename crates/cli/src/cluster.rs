@@ -10,7 +10,7 @@ use std::path::Path;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde_json::Value;
-use tiphys_api::cluster::Cluster;
+use tiphys_api::cluster::{Cluster, ClusterKey};
 use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{Connection, Discovery, Writer, error_chain};
 use tiphys_service::cluster::{Clusters, Selector, State, Update, access, ask, shown};
@@ -142,16 +142,16 @@ impl Direct {
     ) -> Result<Vec<(Cluster, State)>, Failure> {
         let only_own = self.world.settings.application_namespaces().is_empty();
         let namespace = if only_own { core.namespace.as_str() } else { "" };
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<ClusterKey, usize> = BTreeMap::new();
         for stored in core.applications(namespace, "").await? {
-            if let Ok(cluster) = self.world.clusters.resolve(&stored.app.spec.destination) {
-                *counts.entry(cluster.server.clone()).or_default() += 1;
+            if let Ok(cluster) = self.world.cluster_of(&stored.app) {
+                *counts.entry(cluster.key()).or_default() += 1;
             }
         }
         let policy = core.plugin_policy(&self.world);
         let (policy, home) = (&policy, core.connection()?);
         let asked = clusters.into_iter().map(|cluster| {
-            let applications = counts.get(&cluster.server).copied().unwrap_or_default();
+            let applications = counts.get(&cluster.key()).copied().unwrap_or_default();
             async move {
                 let state = if applications == 0 {
                     State::not_asked(applications)

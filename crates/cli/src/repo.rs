@@ -104,7 +104,7 @@ impl Found {
     /// What was found out here.
     fn here(listed: Listed) -> Self {
         let has_credentials = listed.repository.credentials.is_present();
-        Self { value: shown(&listed.repository, &listed.state), listed, has_credentials }
+        Self { value: shown(&listed.shown(), &listed.state), listed, has_credentials }
     }
 
     fn url(&self) -> String {
@@ -131,8 +131,8 @@ impl Direct {
     }
 }
 
-fn calls<'a>(store: &'a Store, world: &World) -> Repositories<'a> {
-    Repositories::new(store, Caller::operator(), world.settings.template_matching())
+fn calls<'a>(store: &'a Store, world: &'a World) -> Repositories<'a> {
+    Repositories::new(store, Caller::operator(), world)
 }
 
 async fn add(session: &Session<'_>) -> Result<Ended, Failure> {
@@ -296,7 +296,7 @@ fn table(found: &[Found]) -> String {
     let header = ["TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT"];
     let mut table = Table::new(&header);
     for one in found {
-        let Listed { repository, state } = &one.listed;
+        let Listed { repository, state, .. } = &one.listed;
         let credentials = match (repository.inherited_credentials, one.has_credentials) {
             (true, _) => "inherited",
             (false, true) => "true",

@@ -61,7 +61,7 @@ impl Installation {
 
     /// Whether shared credentials serve a project at a repository: as far as its stored rules go (A3). What a project's
     /// right created is no rule.
-    fn serves(&self, project: &str, found: &Repository) -> bool {
+    pub fn serves(&self, project: &str, found: &Repository) -> bool {
         match self.project(project) {
             _ if project.is_empty() => true,
             Ok(project) => shared_source_matches(project, &found.url, self.settings.project_matching()),

@@ -144,7 +144,7 @@ impl Planned {
     ///
     /// # Errors
     /// With the text of the refusal.
-    pub(crate) fn for_caller(&self, caller: Caller<'_>) -> Result<&Change, Error> {
+    pub fn for_caller(&self, caller: Caller<'_>) -> Result<&Change, Error> {
         self.needs.iter().try_for_each(|need| need.check(caller))?;
         Ok(&self.change)
     }

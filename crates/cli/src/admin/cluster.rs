@@ -8,7 +8,7 @@ mod namespaces;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tiphys_api::Application;
-use tiphys_api::cluster::Cluster;
+use tiphys_api::cluster::{Cluster, ClusterKey};
 use tiphys_api::repository::cluster_secret_name;
 
 use super::inputs::{invalid, verb};
@@ -108,7 +108,7 @@ pub(super) fn run(terminal: &Terminal, args: Vec<String>) -> u8 {
 struct Deployed {
     loaded: Loaded,
     clusters: Vec<Cluster>,
-    by_server: BTreeMap<String, Vec<Application>>,
+    by_cluster: BTreeMap<ClusterKey, Vec<Application>>,
     /// Applications whose cluster is not known, with the reasons.
     homeless: Vec<String>,
 }
@@ -124,18 +124,18 @@ impl Deployed {
             return Err(Failure::generic(unread));
         }
         let clusters = loaded.world.clusters.all().to_vec();
-        let (mut by_server, mut homeless) = (BTreeMap::<String, Vec<Application>>::new(), Vec::new());
+        let (mut by_cluster, mut homeless) = (BTreeMap::<ClusterKey, Vec<Application>>::new(), Vec::new());
         for stored in stored {
-            match loaded.world.clusters.resolve(&stored.app.spec.destination) {
-                Ok(cluster) => by_server.entry(cluster.server.clone()).or_default().push(stored.app),
+            match loaded.world.cluster_of(&stored.app) {
+                Ok(cluster) => by_cluster.entry(cluster.key()).or_default().push(stored.app),
                 Err(error) => homeless.push(format!("application {}: {error}", stored.name())),
             }
         }
-        Ok(Self { loaded, clusters, by_server, homeless })
+        Ok(Self { loaded, clusters, by_cluster, homeless })
     }
 
-    fn applications(&self, server: &str) -> &[Application] {
-        self.by_server.get(server).map_or(&[], Vec::as_slice)
+    fn applications(&self, cluster: &ClusterKey) -> &[Application] {
+        self.by_cluster.get(cluster).map_or(&[], Vec::as_slice)
     }
 
     /// Says whose cluster is not known.
@@ -183,16 +183,17 @@ async fn stats(session: &Session<'_>) -> Result<Ended, Failure> {
     let mut table =
         Table::new(&["SERVER", "SHARD", "CONNECTION", "NAMESPACES COUNT", "APPS COUNT", "RESOURCES COUNT"]);
     for cluster in deployed.clusters.iter().filter(|_| is_chosen(session)) {
-        let applications = deployed.applications(&cluster.server);
+        let key = cluster.key();
+        let applications = deployed.applications(&key);
         let namespaces: BTreeSet<&str> =
             applications.iter().map(|app| app.spec.destination.namespace.as_str()).collect();
         table.row(vec![
-            cluster.server.clone(),
+            key.to_string(),
             SHARD.to_string(),
-            known.connection(&cluster.server).to_owned(),
+            known.connection(&key).to_owned(),
             namespaces.len().to_string(),
             applications.len().to_string(),
-            known.objects.get(&cluster.server).copied().unwrap_or_default().to_string(),
+            known.objects.get(&key).copied().unwrap_or_default().to_string(),
         ]);
     }
     session.terminal.print(&table.print());

@@ -259,7 +259,9 @@ fn can_deploy(project: &AppProject, flags: &Parsed) -> Result<Decision, Failure>
         server: flags.text("server"),
         name: flags.text("name"),
         namespace: if namespace.is_empty() { other } else { namespace },
+        ..Target::default()
     };
+    let target = target.among(&clusters, project.name());
     if target.server.is_empty() && target.name.is_empty() {
         return Err(invalid("--server: name the cluster by its server or its name"));
     }
@@ -331,6 +333,6 @@ async fn effective(project: &AppProject, flags: &Parsed) -> Result<String, Failu
             project.name()
         ))
     })?;
-    let value = serde_json::to_value(&**found).map_err(|error| invalid(error.to_string()))?;
+    let value = serde_json::to_value(found.shown()).map_err(|error| invalid(error.to_string()))?;
     print(&value, Format::Yaml)
 }

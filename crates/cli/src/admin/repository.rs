@@ -4,7 +4,7 @@ use tiphys_api::names::SECRET_TYPE_LABEL;
 use tiphys_api::repo_url;
 use tiphys_api::repository::TemplateMatching;
 use tiphys_api::repository::{self, CredentialTemplate, Repository, SecretKind, secret_name};
-use tiphys_installation::{InstallationData, objects};
+use tiphys_installation::{Installation, InstallationData, objects};
 
 use super::inputs::{self, answer, invalid, verb};
 use super::spec;
@@ -20,6 +20,12 @@ const NAME: &[Flag] = &[
 ];
 const RESOLVE: &[Flag] = &[
     PROJECT,
+    flag(
+        "projects",
+        Kind::Text,
+        "",
+        "Folder or file with the projects; without them every URL counts as permitted",
+    ),
     flag("secrets", Kind::Text, "", "Folder or file with the Secrets"),
     flag("url", Kind::Text, "", "URL of the repository"),
     flag("write", Kind::Bool, "false", "Look for credentials to push with"),
@@ -121,7 +127,13 @@ async fn resolve(session: &Session<'_>) -> Result<Ended, Failure> {
         }
     }
     let matching = TemplateMatching::default();
-    let found = repository::resolve(&repositories, &templates, url, project, matching)
+    let has_rules = !flags.text("projects").is_empty();
+    if has_rules {
+        inputs::take(&mut data, "projects", flags.text("projects"), "AppProject").await?;
+    }
+    let installation = Installation::build(&data);
+    let is_shared = |found: &Repository| !has_rules || installation.serves(project, found);
+    let found = repository::resolve(&repositories, &templates, (url, project), matching, &is_shared)
         .map_err(|error| invalid(error.to_string()))?;
     let secret = repository::select(&repositories, url, project);
     let template =

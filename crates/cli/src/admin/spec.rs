@@ -5,9 +5,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use tiphys_api::names::{GROUP, VERSION};
-use tiphys_api::repository::SecretKind;
 use tiphys_object::access;
-use tiphys_service::{Change, Secrets};
+use tiphys_service::{Caller, Change, Planned, Purpose, Secrets};
 
 use super::inputs;
 use crate::app::create as app;
@@ -121,9 +120,9 @@ pub(super) async fn project(session: &Session<'_>) -> Result<Ended, Failure> {
 pub(super) async fn repository(session: &Session<'_>) -> Result<Ended, Failure> {
     let wanted = repo::wanted(session).await?;
     let none = Secrets::new(namespace(session), []);
-    let change = tiphys_service::repository::plan_create(&none, SecretKind::Repository, &wanted, false)
+    let planned = tiphys_service::repository::plan_create(&none, Purpose::Read, &wanted, false)
         .map_err(tiphys_service::Error::from)?;
-    write_secret(session, change)
+    write_secret(session, &planned)
 }
 
 /// Prints the Secret that the flags make of a cluster.
@@ -138,9 +137,9 @@ pub(super) async fn cluster(session: &Session<'_>) -> Result<Ended, Failure> {
         Ok(if given.is_empty() { PLACEHOLDER } else { given }.into())
     };
     let Some(wanted) = cluster::described(session, token).await? else { return Ok(Ended::Code(1)) };
-    let change = tiphys_service::cluster::plan_create(&Secrets::new(NAMESPACE, []), &wanted, false, true)
+    let planned = tiphys_service::cluster::plan_create(&Secrets::new(NAMESPACE, []), &wanted, false, true)
         .map_err(tiphys_service::Error::from)?;
-    write_secret(session, change)
+    write_secret(session, &planned)
 }
 
 /// Where the Secret of a repository belongs.
@@ -151,8 +150,8 @@ fn namespace<'a>(session: &Session<'a>) -> &'a str {
     }
 }
 
-fn write_secret(session: &Session<'_>, change: Change) -> Result<Ended, Failure> {
-    let Change::Create(sealed) = change else {
+fn write_secret(session: &Session<'_>, planned: &Planned) -> Result<Ended, Failure> {
+    let Change::Create(sealed) = planned.for_caller(Caller::operator())? else {
         return Err(Failure::generic("there is nothing to make"));
     };
     let mut secret = sealed.expose().clone();

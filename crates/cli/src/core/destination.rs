@@ -27,10 +27,7 @@ pub(crate) struct Destination {
 impl Destination {
     /// The destination of an application; the cluster of the kubeconfig stands for the local one.
     pub(crate) async fn of(app: &Application, core: &Core, world: &World) -> Result<Self, Failure> {
-        let cluster = world
-            .clusters
-            .resolve(&app.spec.destination)
-            .map_err(|error| Failure::status("FailedPrecondition", error))?;
+        let cluster = world.cluster_of(app).map_err(|error| Failure::status("FailedPrecondition", error))?;
         let config = cluster.config.expose();
         let (connection, discovery) = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
             let Kubernetes { connection, discovery, .. } = core.kubernetes()?;

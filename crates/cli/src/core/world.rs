@@ -117,7 +117,7 @@ impl World {
             return Ok(());
         }
         if self.installation.project(app.project()).is_ok()
-            && let Err(error) = self.clusters.resolve(&app.spec.destination)
+            && let Err(error) = self.cluster_of(app)
         {
             let name = &app.metadata.name;
             let text = format!("application destination spec for {name} is invalid: {error}");

@@ -122,7 +122,10 @@ pub(super) fn forbidden(
         .filter_map(|source| source_permitted(project, &source.repo_url, matching).message)
         .collect();
     let destination = &job.spec.destination;
-    let target = |namespace| Target { server: &destination.server, name: &destination.name, namespace };
+    let target = |namespace| {
+        let (server, name) = (destination.server.as_str(), destination.name.as_str());
+        Target { server, name, namespace, ..Target::default() }
+    };
     let own = &destination.namespace;
     let goes_somewhere = !destination.server.is_empty() || !destination.name.is_empty();
     if goes_somewhere {

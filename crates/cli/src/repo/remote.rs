@@ -27,7 +27,7 @@ fn found(value: Value) -> Found {
         || credentials.github_app_id != 0
         || credentials.github_app_installation_id != 0
         || !credentials.azure_client_id.is_empty();
-    Found { listed: Listed { repository, state }, value, has_credentials }
+    Found { listed: Listed { stored: repository.clone(), repository, state }, value, has_credentials }
 }
 
 /// The repositories that may be seen.

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use smol_str::SmolStr;
+use tiphys_api::cluster::ClusterKey;
+
 use crate::core::Core;
 use crate::failure::Failure;
 use crate::forward;
@@ -11,18 +14,18 @@ use crate::session::Session;
 /// The port of the controller's metrics in its pod.
 const PORT: u16 = 8082;
 
-/// What is known of clusters, by their servers. Clusters that nobody deploys to are not watched, and not in it.
+/// What is known of clusters, by their identity. Clusters that nobody deploys to are not watched, and not in it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     /// Objects that are watched.
-    pub(super) objects: BTreeMap<String, u64>,
-    connected: BTreeMap<String, bool>,
+    pub(super) objects: BTreeMap<ClusterKey, u64>,
+    connected: BTreeMap<ClusterKey, bool>,
 }
 
 impl Known {
     /// The state of the connection, in the words of the API.
-    pub(super) fn connection(&self, server: &str) -> &'static str {
-        match self.connected.get(server) {
+    pub(super) fn connection(&self, cluster: &ClusterKey) -> &'static str {
+        match self.connected.get(cluster) {
             Some(true) => "Successful",
             Some(false) => "Failed",
             None => "Unknown",
@@ -33,13 +36,18 @@ impl Known {
         let mut known = Self::default();
         for line in text.lines() {
             let Some((name, labels, value)) = sample(line) else { continue };
-            let Some(server) = labels.into_iter().find(|(name, _)| name == "server") else { continue };
+            let label = |wanted: &str| {
+                labels.iter().find(|(name, _)| name == wanted).map(|(_, text)| SmolStr::new(text))
+            };
+            let Some(server) = label("server") else { continue };
+            // What belongs to no project has no such label.
+            let cluster = ClusterKey { server, project: label("project").unwrap_or_default() };
             match name {
                 "argocd_cluster_api_resource_objects" => {
-                    known.objects.insert(server.1, value.parse().unwrap_or_default());
+                    known.objects.insert(cluster, value.parse().unwrap_or_default());
                 }
                 "argocd_cluster_connection_status" => {
-                    known.connected.insert(server.1, value != "0");
+                    known.connected.insert(cluster, value != "0");
                 }
                 _ => {}
             }
@@ -115,16 +123,20 @@ mod tests {
                     argocd_cluster_api_resource_objects{server=\"https://a\"} 12\n\
                     argocd_cluster_api_resource_objects{server=\"https://b\\\"}\"} 3 1700000000\n\
                     argocd_cluster_connection_status{server=\"https://a\",k8s_version=\"1.34\"} 1\n\
+                    argocd_cluster_connection_status{k8s_version=\"\",project=\"red\",server=\"https://a\"} 0\n\
                     argocd_cluster_connection_status{k8s_version=\"\",server=\"https://c\"} 0\n\
                     other 1\nargocd_cluster_api_resource_objects{server=\"broken\n";
         let known = Known::parse(text);
         assert_eq!(
             known.objects,
-            BTreeMap::from([("https://a".to_owned(), 12), ("https://b\"}".to_owned(), 3)])
+            BTreeMap::from([(ClusterKey::shared("https://a"), 12), (ClusterKey::shared("https://b\"}"), 3)])
         );
         assert_eq!(
-            ["https://a", "https://b", "https://c"].map(|server| known.connection(server)),
+            ["https://a", "https://b", "https://c"]
+                .map(|server| known.connection(&ClusterKey::shared(server))),
             ["Successful", "Unknown", "Failed"]
         );
+        let of_project = ClusterKey { project: "red".into(), ..ClusterKey::shared("https://a") };
+        assert_eq!(known.connection(&of_project), "Failed", "another entry of the same server");
     }
 }

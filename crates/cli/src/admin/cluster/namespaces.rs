@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use tiphys_api::cluster::ClusterKey;
 use tiphys_policy::pattern;
 use tiphys_service::Caller;
 use tiphys_service::cluster::{Clusters, Selector, Update};
@@ -88,9 +89,9 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
 impl Deployed {
     /// The namespaces in which the applications of a cluster have objects; those that they name, where nothing is known
     /// of objects. Short names come first.
-    fn namespaces(&self, server: &str) -> Vec<String> {
+    fn namespaces(&self, cluster: &ClusterKey) -> Vec<String> {
         let mut found = BTreeSet::new();
-        for app in self.applications(server) {
+        for app in self.applications(cluster) {
             let resources = &app.status.resources;
             if resources.is_empty() {
                 found.insert(app.spec.destination.namespace.clone());
@@ -109,11 +110,11 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     deployed.warn(session);
     let mut table = Table::new(&["CLUSTER", "NAMESPACES"]);
     for cluster in &deployed.clusters {
-        let found = deployed.namespaces(&cluster.server);
+        let found = deployed.namespaces(&cluster.key());
         let shown = found.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(",");
         let total = found.len();
         let cell = if total > SHOWN_MAX { format!("{shown} (total {total})") } else { shown };
-        table.row(vec![cluster.server.clone(), cell]);
+        table.row(vec![cluster.key().to_string(), cell]);
     }
     session.terminal.print(&table.print());
     Ok(OK)
@@ -143,7 +144,7 @@ async fn change(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
             continue;
         }
         let update = if enables {
-            let namespaces = deployed.namespaces(server);
+            let namespaces = deployed.namespaces(&cluster.key());
             if namespaces.is_empty() || namespaces.len() > most {
                 continue;
             }
@@ -158,7 +159,8 @@ async fn change(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
             Update { namespaces: Some(Vec::new()), ..Update::default() }
         };
         if !is_dry {
-            let done = calls.update(&mut deployed.loaded.secrets, Selector::Server(server), &update).await;
+            let entry = cluster.key().to_string();
+            let done = calls.update(&mut deployed.loaded.secrets, Selector::Server(&entry), &update).await;
             if done.is_err() {
                 terminal.print("\n");
             }

@@ -280,8 +280,9 @@ fn compare(input: &mut Input) -> Result<Value, Fault> {
     let targets = world::objects(input, "targets")?;
     let clusters = world::all_clusters(input);
     let destination = &application.spec.destination;
-    let target = clusters.resolve(destination).map_or_else(
-        |_unknown| Target { server: &destination.server, name: &destination.name, namespace: "" },
+    let (server, name) = (destination.server.as_str(), destination.name.as_str());
+    let target = clusters.of_project(application.project()).resolve(destination).map_or_else(
+        |_unknown| Target { server, name, ..Target::default() },
         |cluster| Target::new(cluster, ""),
     );
     let scope = world::scope(input);
@@ -337,7 +338,8 @@ fn plan(input: &mut Input) -> Result<Value, Fault> {
     // The kind first, then the namespace, as a sync asks (ENG-158).
     let permit = |object: &Object, namespaced: bool| {
         let Some(project) = &project else { return Ok(()) };
-        let cluster = Target { server: &destination.server, name: &destination.name, namespace: "" };
+        let (server, name) = (destination.server.as_str(), destination.name.as_str());
+        let cluster = Target { server, name, ..Target::default() };
         let governed = Governed { project, cluster, clusters: Ok(&[]), matching, account: None };
         governed.permit(&object.key(), namespaced).map(drop)
     };

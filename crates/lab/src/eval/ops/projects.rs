@@ -265,7 +265,9 @@ fn destination_permitted(input: &mut Input) -> Result<Value, Fault> {
         server: member(destination, "server"),
         name: member(destination, "name"),
         namespace: member(destination, "namespace"),
+        ..Target::default()
     };
+    let target = target.among(&clusters, project.name());
     Ok(answer(&project::destination_permitted(&project, target, Ok(&clusters), matching)))
 }
 
@@ -314,7 +316,7 @@ const SPEC_LISTS: [&str; 11] = [
 
 fn effective(input: &mut Input) -> Result<Value, Fault> {
     let given = world::project(input)?;
-    let project = extend(&given, input)?;
+    let project = extend(&given, input)?.shown();
     let spec = serde_json::to_value(&project.spec).map_err(Fault::invalid)?;
     let mut members: Map<String, Value> =
         SPEC_LISTS.iter().map(|name| ((*name).to_owned(), Value::Array(Vec::new()))).collect();
@@ -334,7 +336,10 @@ fn window_active(input: &mut Input) -> Result<Value, Fault> {
 /// The cluster of an application's destination, where windows are to be matched with it too (REP-172).
 fn resolved(application: &Application, input: &Input) -> Option<Cluster> {
     let wanted = world::settings(input).windows_resolve_destinations();
-    let resolve = || world::all_clusters(input).resolve(&application.spec.destination).ok().cloned();
+    let resolve = || {
+        let (clusters, destination) = (world::all_clusters(input), &application.spec.destination);
+        clusters.of_project(application.project()).resolve(destination).ok().cloned()
+    };
     if wanted { resolve() } else { None }
 }
 

@@ -5,10 +5,14 @@ use crate::eval::fault::{Code, Fault};
 use crate::eval::operation::{Input, Operation, Stability};
 use crate::eval::shape::{Member, Shape, default, required};
 use serde_json::{Value, json};
+use tiphys_api::AppProject;
 use tiphys_api::application::Metadata;
 use tiphys_api::cluster::{Cluster, ClusterError};
 use tiphys_api::repo_url;
-use tiphys_api::repository::{self, ApiSelectionError, CredentialTemplate, SecretKind};
+use tiphys_api::repository::{
+    self, ApiSelectionError, CredentialTemplate, Inheritance, Repository, SecretKind,
+};
+use tiphys_policy::project::shared_source_matches;
 
 const REPOSITORIES: Member = required("repositories", Shape::List(&Shape::TextMap));
 const FIELDS: Member = required("fields", Shape::TextMap);
@@ -41,10 +45,10 @@ pub(super) const ROWS: &[Operation] = &[
     },
     Operation {
         name: "clusters.resolve",
-        summary: "The cluster a destination means.",
+        summary: "The cluster a destination means to applications of a project.",
         stability: Stability::Stable,
         spec: &["EVAL-222", "REP-110", "REP-111"],
-        input: &[DESTINATION, CLUSTERS, SETTINGS],
+        input: &[DESTINATION, CLUSTERS, SETTINGS, PROJECT_NAME],
         result: &[required("server", Shape::Text), required("name", Shape::Text)],
         example: (
             r#"{"destination":{"name":"eu"},"clusters":[{"name":"eu","server":"https://eu.acme.test"}]}"#,
@@ -101,6 +105,27 @@ pub(super) const ROWS: &[Operation] = &[
         result: &[required("hasCredentials", Shape::Bool)],
         example: (r#"{"fields":{"password":"x"}}"#, r#"{"hasCredentials":true}"#),
         run: |input| Ok(json!({"hasCredentials": template(input)?.credentials.is_present()})),
+    },
+    Operation {
+        name: "repos.inheritance",
+        summary: "The template whose credentials a repository takes, or why it takes none.",
+        stability: Stability::Stable,
+        spec: &["REP-22", "REP-33"],
+        input: &[
+            required("repository", Shape::TextMap),
+            required("templates", Shape::List(&Shape::TextMap)),
+            default("project", Shape::OrNull(&Shape::Map), "null"),
+            SETTINGS,
+        ],
+        result: &[
+            required("template", Shape::OrNull(&Shape::Text)),
+            required("refusal", Shape::OrNull(&Shape::Text)),
+        ],
+        example: (
+            r#"{"repository":{"url":"https://git.acme.test/ops/x","project":"shop"},"templates":[{"url":"https://git.acme.test","password":"p"}],"project":{"metadata":{"name":"shop"},"spec":{"sourceRepos":["https://git.acme.test/shop/*"]}}}"#,
+            r#"{"template":null,"refusal":"sourceRepos of the project does not permit the URL"}"#,
+        ),
+        run: inheritance,
     },
     Operation {
         name: "repos.lookup",
@@ -241,6 +266,32 @@ fn template(input: &Input) -> Result<CredentialTemplate, Fault> {
     }
 }
 
+fn inheritance(input: &mut Input) -> Result<Value, Fault> {
+    let repository = Repository::from_secret(&Metadata::default(), &world::texts(input, "repository"));
+    if let Some(problem) = repository.problem {
+        return Err(Fault::invalid(problem));
+    }
+    let templates = world::templates(input, "templates");
+    let settings = world::settings(input);
+    let rules: Option<AppProject> = match input.take("project") {
+        Value::Null => None,
+        given => Some(world::typed("project", given)?),
+    };
+    let matching = settings.project_matching();
+    // Without rules nothing is permitted, but to what belongs to no project.
+    let is_shared = |found: &Repository| match &rules {
+        Some(rules) => shared_source_matches(rules, &found.url, matching),
+        None => found.project.is_empty(),
+    };
+    let found = repository::inheritance(&repository, &templates, settings.template_matching(), &is_shared);
+    let (template, refusal) = match found {
+        Inheritance::Nothing => (None, None),
+        Inheritance::Template(template) => (Some(template.url.clone()), None),
+        Inheritance::Refused(_, obstacle) => (None, Some(obstacle.to_string())),
+    };
+    Ok(json!({"template": template, "refusal": refusal}))
+}
+
 fn parse_bool(input: &mut Input) -> Result<Value, Fault> {
     let value = match input.get("value").as_str() {
         // An absent key is off (REP-6).
@@ -290,7 +341,7 @@ fn api_get(input: &mut Input) -> Result<Value, Fault> {
 fn resolve_cluster(input: &mut Input) -> Result<Value, Fault> {
     let destination = world::typed("destination", input.take("destination"))?;
     let clusters = world::all_clusters(input);
-    match clusters.resolve(&destination) {
+    match clusters.of_project(input.text("projectName")).resolve(&destination) {
         Ok(cluster) => Ok(json!({"server": cluster.server, "name": cluster.name})),
         Err(problem) => Err(cluster_fault(&problem)),
     }
