@@ -143,6 +143,10 @@ fn rep_22_a_repository_of_a_project_shows_whose_credentials_it_uses() {
     );
     bed.put_secret("scoped", "repository", &json!({"url": "https://127.0.0.1:9/scoped", "project": "shop"}));
     bed.put_secret("none", "repository", &json!({"url": "/nowhere/none"}));
+    // Shared credentials serve a project as far as its own rules go (A3).
+    let table = bed.run(&["repo", "list"]).0;
+    assert!(!table.contains("inherited"), "{table}");
+    bed.succeeds(&["proj", "create", "shop", "--src", "https://127.0.0.1:9/*"]);
     let list = bed.succeeds(&["repo", "list", "-o", "json"]);
     assert!(list.contains("\"inheritedCreds\": true"), "{list}");
     let table = bed.run(&["repo", "list"]).0;
@@ -239,6 +243,8 @@ fn rep_78_each_type_is_asked_in_its_way() {
     let template =
         json!({"url": format!("http://{host}"), "type": "helm", "username": "ada", "password": "pw"});
     bed.put_secret("template", "repo-creds", &template);
+    assert!(bed.fails(&bare).0.contains("access denied"), "the project does not permit the URL");
+    bed.succeeds(&["proj", "create", "with-template", "--src", &format!("http://{host}/*")]);
     assert_eq!(bed.succeeds(&bare), format!("Repository '{charts}' added\n"));
 }
 
