@@ -138,8 +138,8 @@ impl Installation {
             found = repository::inherit(found, &self.templates, matching, &|_| true)
                 .map_err(|error| error.to_string())?;
         }
-        found.project = self.settings.checkout_isolation().scope(project.name(), &found.project).to_owned();
-        Ok(found)
+        let scope = self.settings.checkout_isolation().scope(project.name(), &found.project).to_owned();
+        Ok(Repository { project: scope, ..found })
     }
 
     /// Whether a project may use the credentials of a repository: its own, or shared ones for what its rules permit.

@@ -18,7 +18,7 @@ fn reconfigure(pool: &Pool, world: &World, old: &World) {
 
 /// A world with one cluster Secret, changed somehow, and a key of `argocd-cm`.
 fn world(change: impl FnOnce(&mut Value), setting: Option<(&str, &str)>) -> World {
-    world_with(vec![cluster_secret(change)], setting)
+    world_with(&[cluster_secret(change)], setting)
 }
 
 /// The Secret of a cluster, changed somehow.
@@ -33,7 +33,7 @@ fn cluster_secret(change: impl FnOnce(&mut Value)) -> Value {
     secret
 }
 
-fn world_with(secrets: Vec<Value>, setting: Option<(&str, &str)>) -> World {
+fn world_with(secrets: &[Value], setting: Option<(&str, &str)>) -> World {
     let cm =
         json!({"metadata": {"name": "argocd-cm"}, "data": setting.map(|(key, value)| json!({key: value}))});
     let map = |values: &[Value]| -> BTreeMap<String, Arc<Object>> {
@@ -41,7 +41,7 @@ fn world_with(secrets: Vec<Value>, setting: Option<(&str, &str)>) -> World {
         objects.map(|object| (object.name().to_owned(), object)).collect()
     };
     let data = InstallationData {
-        secrets: map(&secrets),
+        secrets: map(secrets),
         config_maps: map(&[cm]),
         namespace: "argocd".to_owned(),
         ..InstallationData::default()
@@ -197,7 +197,7 @@ async fn inv_16_entries_of_one_server_share_no_index() {
         })
     };
     let alone = world(|_| {}, None);
-    let both = world_with(vec![cluster_secret(|_| {}), own("{\"bearerToken\": \"red\"}")], None);
+    let both = world_with(&[cluster_secret(|_| {}), own("{\"bearerToken\": \"red\"}")], None);
     let pool = pool(&alone).await;
     let first = pool.used(&shared()).unwrap();
     reconfigure(&pool, &both, &alone);
@@ -207,7 +207,7 @@ async fn inv_16_entries_of_one_server_share_no_index() {
     assert!(Arc::ptr_eq(&first, &kept) && !first.is_stopped(), "the shared one does not notice");
     assert_eq!(kept.cluster.config.expose(), "{\"bearerToken\": \"one\"}");
     assert_eq!(own_entry.cluster.config.expose(), "{\"bearerToken\": \"red\"}");
-    let changed = world_with(vec![cluster_secret(|_| {}), own("{\"bearerToken\": \"other\"}")], None);
+    let changed = world_with(&[cluster_secret(|_| {}), own("{\"bearerToken\": \"other\"}")], None);
     reconfigure(&pool, &changed, &both);
     assert!(own_entry.is_stopped() && !first.is_stopped());
     reconfigure(&pool, &alone, &changed);

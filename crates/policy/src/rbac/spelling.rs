@@ -52,16 +52,12 @@ fn unlike(mut found: Vec<String>, written: &str) -> Vec<String> {
 /// scheme both are possible.
 fn readings(text: &str) -> Vec<(&str, &str)> {
     let split = |at: usize| (text.get(..at).unwrap_or_default(), text.get(at..).unwrap_or_default());
-    match text.find("://") {
-        Some(scheme) => {
-            let (before, _) = split(scheme);
-            vec![split(before.rfind('/').map_or(0, |at| at + 1))]
-        }
-        None => {
-            let project = text.find('/').map(|at| split(at + 1));
-            [Some(("", text)), project].into_iter().flatten().collect()
-        }
+    if let Some(scheme) = text.find("://") {
+        let (before, _) = split(scheme);
+        return vec![split(before.rfind('/').map_or(0, |at| at + 1))];
     }
+    let project = text.find('/').map(|at| split(at + 1));
+    [Some(("", text)), project].into_iter().flatten().collect()
 }
 
 #[cfg(test)]
