@@ -10,9 +10,11 @@ mod lookup;
 mod secret_name;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::application::Metadata;
 use crate::secret::Secret;
+use crate::settings::ProjectMatching;
 
 pub use fields::{Field, differing_keys};
 pub use inherit::{Inheritance, Obstacle, Shared, inherit, inheritance, resolve};
@@ -95,12 +97,24 @@ pub struct Repository {
     pub credentials: Credentials,
     /// Whether the credentials come from a template (REP-22).
     pub inherited_credentials: bool,
+    /// How far the credentials go; everywhere where they are the project's own, or its rules permit everything.
+    pub reach: Option<Reach>,
     /// Name of the Secret; empty when there is none.
     pub secret_name: String,
     /// Creation time of the Secret, RFC 3339.
     pub created_at: Option<String>,
     /// The first field that could not be read; the repository can be listed but not used (REP-6).
     pub problem: Option<FieldError>,
+}
+
+/// The rules of the project that an access uses shared credentials for: what a repository refers to, by submodules and
+/// the like, gets the credentials as far as these rules go (A3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// `sourceRepos` of the project.
+    pub source_repos: Arc<[String]>,
+    /// How they are read.
+    pub matching: ProjectMatching,
 }
 
 /// A credential template (REP-10).
@@ -270,6 +284,7 @@ impl Repository {
             webhook_manifest_cache_warm_disabled: fields.flag("webhookManifestCacheWarmDisabled"),
             credentials: fields.credentials(),
             inherited_credentials: false,
+            reach: None,
             secret_name: metadata.name.clone(),
             created_at: metadata.creation_timestamp.clone(),
             problem: fields.problem,

@@ -295,8 +295,11 @@ async fn follow_clusters(
                 for instance in &applications {
                     let Some(key) = context.store.by_mark(instance) else { continue };
                     is_strange = false;
-                    context.tree_changed(&key);
                     let Some(entry) = context.store.get(&key) else { continue };
+                    if !entry.declared.may_be_on(&event.cluster) {
+                        continue;
+                    }
+                    context.tree_changed(&key);
                     let deleting = entry.declared.is_deleting;
                     // Descendants only matter to a deletion that waits for them.
                     if is_managed || deleting {

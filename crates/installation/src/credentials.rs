@@ -1,9 +1,10 @@
 //! Which credentials an access of a project uses: its own, and shared ones as far as its stored rules go (REP-20..26, A3).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tiphys_api::AppProject;
-use tiphys_api::repository::{self, CredentialTemplate, Inheritance, Repository};
+use tiphys_api::repository::{self, CredentialTemplate, Inheritance, Reach, Repository};
 use tiphys_policy::project::{shared_source_matches, source_permitted};
 
 use crate::{Installation, NoProject};
@@ -24,6 +25,7 @@ impl Installation {
         let mut found =
             repository::resolve(&self.repositories, &self.templates, access, matching, &is_shared)
                 .map_err(|error| error.to_string())?;
+        found.reach = self.reach(project, &found);
         // From here on it says with whom the access shares what is fetched (REP-60, REP-64).
         found.project = self.settings.checkout_isolation().scope(project, &found.project).to_owned();
         Ok(found)
@@ -69,6 +71,19 @@ impl Installation {
             Err(NoProject::Missing) => found.project.is_empty(),
             Err(NoProject::Unreadable(_)) => false,
         }
+    }
+
+    /// How far the credentials of a repository go for a project.
+    fn reach(&self, project: &str, found: &Repository) -> Option<Reach> {
+        let is_shared = found.project.is_empty() || found.inherited_credentials;
+        let is_limited = is_shared && found.credentials.is_present();
+        let project = self.project(project).ok().filter(|_| is_limited)?;
+        let rules = &project.spec.source_repos;
+        let is_all = rules.iter().any(|rule| rule == "*") && !rules.iter().any(|rule| rule.starts_with('!'));
+        (!is_all).then(|| Reach {
+            source_repos: Arc::from(rules.as_slice()),
+            matching: self.settings.project_matching(),
+        })
     }
 
     /// Warnings about repositories of projects that a template covers and that do not get its credentials.

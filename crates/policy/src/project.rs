@@ -29,7 +29,9 @@ pub use roles::{normalized_policy, runtime_policy};
 pub use service_account::{Account, ServiceAccountError, impersonated_user, service_account};
 pub(crate) use source::source_refusal;
 pub(crate) use source::{AddressSpelling, denial_spellings};
-pub use source::{helm_dependencies_permitted, shared_source_matches, source_matches, source_permitted};
+pub use source::{
+    helm_dependencies_permitted, shared_rules_match, shared_source_matches, source_matches, source_permitted,
+};
 pub use validate::{Code, Violation, validate};
 
 /// Whether an Application of a namespace may use the project (REP-155). An empty namespace means the control

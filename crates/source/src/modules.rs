@@ -12,12 +12,30 @@ use crate::git::HttpCredentials;
 use crate::repository::{Transport, hex};
 use crate::{Repository, SourceError};
 
-/// The repository of a submodule, as one of a repository sees it. Whoever may commit writes these URLs, so they take
-/// credentials and exemptions only to the server that these are for, and never to the disk of the machine.
+/// The repository of a submodule, as one of a repository sees it.
 ///
 /// # Errors
 /// When the URL is none that may be asked.
 pub(crate) fn repository(parent: &Repository, url: &str) -> Result<Repository, SourceError> {
+    related(parent, url, |url| url)
+}
+
+/// The server of Git LFS that `.lfsconfig` of a repository names.
+///
+/// # Errors
+/// When the URL is none that may be asked.
+pub(crate) fn server_of_files(parent: &Repository, url: &str) -> Result<Repository, SourceError> {
+    related(parent, url, |url| url.trim_end_matches('/').strip_suffix("/info/lfs").unwrap_or(url))
+}
+
+/// What a repository refers to. Whoever may commit writes these URLs, so they take credentials and exemptions only to
+/// the server that these are for, never to the disk of the machine, and shared ones only to repositories that the
+/// project permits (A3).
+fn related(
+    parent: &Repository,
+    url: &str,
+    repository_of: impl Fn(&str) -> &str,
+) -> Result<Repository, SourceError> {
     let from = parent.location()?;
     let is_relative = url.starts_with("./") || url.starts_with("../");
     let url = if is_relative { relative(parent.url.expose(), url)? } else { url.to_owned() };
@@ -36,7 +54,7 @@ pub(crate) fn repository(parent: &Repository, url: &str) -> Result<Repository, S
         location.port().or_else(|| location.scheme().default_port())
     };
     let is_same_server = (from.scheme(), from.host(), port(&from)) == (to.scheme(), to.host(), port(&to));
-    if !is_same_server {
+    if !is_same_server || !parent.reaches(repository_of(anonymous.url.expose())) {
         return Ok(anonymous);
     }
     let mut known = Repository { url: anonymous.url, depth: 0, ..parent.clone() };
@@ -46,6 +64,16 @@ pub(crate) fn repository(parent: &Repository, url: &str) -> Result<Repository, S
         (known.username, known.password) = (credentials.user, credentials.password);
     }
     Ok(known)
+}
+
+/// Why a submodule cannot be had; whoever reads it learns that the rules of the project kept credentials back.
+pub(crate) fn explained(parent: &Repository, url: &str, error: &SourceError) -> String {
+    let is_kept_back = !parent.is_anonymous()
+        && repository(parent, url).is_ok_and(|found| {
+            found.is_anonymous() && found.host() == parent.host() && !parent.reaches(found.url.expose())
+        });
+    let hint = "; sourceRepos of the project does not permit it, so it is read without credentials";
+    format!("{error}{}", if is_kept_back { hint } else { "" })
 }
 
 /// A URL relative to that of a repository, as git resolves it: each `../` takes one part of the path.
@@ -218,6 +246,8 @@ impl Tree for ModuleTree {
 
 #[cfg(test)]
 mod tests {
+    use tiphys_api::repository::Reach;
+    use tiphys_api::settings::ProjectMatching;
     use tiphys_render::MemoryEntry;
 
     use super::*;
@@ -323,6 +353,38 @@ mod tests {
         let found = repository(&inside, "https://git.acme.test/lib").unwrap();
         assert_eq!((found.username.as_str(), found.password.expose().as_str()), ("ci", "s3cret"));
         assert!(repository(&inside, "https://evil.test/lib").unwrap().is_anonymous());
+    }
+
+    #[test]
+    fn rep_76_shared_credentials_go_to_what_the_project_may_read() {
+        let rules = ["https://git.acme.test/shop/*".to_owned(), "!https://git.acme.test/shop/pay".to_owned()];
+        let parent = Repository {
+            password: Secret::from("s3cret"),
+            insecure: true,
+            reach: Some(Reach { source_repos: Arc::from(rules), matching: ProjectMatching::Strict }),
+            ..Repository::anonymous("https://git.acme.test/shop/ui.git")
+        };
+        for (url, is_shown) in [
+            ("../lib.git", true),
+            ("../../bank/keys", false),
+            ("https://git.acme.test/bank/keys", false),
+            ("../pay.git", false),
+            ("https://git.acme.test/shop/%70ay/", false),
+            ("https://git.acme.test/shop/x/info/lfs", false),
+        ] {
+            let found = repository(&parent, url).unwrap();
+            assert_eq!(!found.is_anonymous(), is_shown, "{url}");
+            assert_eq!((found.insecure, found.reach.is_some()), (is_shown, is_shown), "{url}");
+        }
+        for (url, is_shown) in [
+            ("https://git.acme.test/shop/x.git/info/lfs", true),
+            ("https://git.acme.test/shop/lfs/", true),
+            ("https://git.acme.test/bank/keys/info/lfs", false),
+            ("https://git.acme.test/shop/pay.git/info/lfs", false),
+        ] {
+            let found = server_of_files(&parent, url).unwrap();
+            assert_eq!(!found.is_anonymous(), is_shown, "{url}");
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! A repository: its URL and how to get in (REP-70..76).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tiphys_api::repo_url::{self, Location, RepoUrl, Scheme};
-use tiphys_api::repository::{self, CredentialKind, Credentials};
+use tiphys_api::repository::{self, CredentialKind, Credentials, Reach};
+use tiphys_policy::project::shared_rules_match;
 
 use crate::{Secret, SourceError, TokenSource};
 
@@ -60,6 +62,8 @@ pub struct Repository {
     pub plain_http: bool,
     /// Whether the credentials are shown to other hosts that an index names (RND-104).
     pub pass_credentials: bool,
+    /// How far the credentials go to what the repository refers to.
+    pub reach: Option<Reach>,
 }
 
 impl From<&repository::Repository> for Repository {
@@ -86,6 +90,7 @@ impl From<&repository::Repository> for Repository {
             lfs: found.enable_lfs,
             enable_oci: credentials.enable_oci,
             plain_http: credentials.insecure_oci_force_http,
+            reach: found.reach.clone(),
             ..Self::anonymous(&found.url)
         }
     }
@@ -159,6 +164,17 @@ impl Repository {
         self.location().map(|location| location.host().to_owned()).unwrap_or_default()
     }
 
+    /// Whether the credentials may be shown at a URL that the repository refers to.
+    pub(crate) fn reaches(&self, url: &str) -> bool {
+        let covers = |reach: &Reach| shared_rules_match(&reach.source_repos, url, reach.matching);
+        self.reach.as_ref().is_none_or(covers)
+    }
+
+    /// Whether the credentials are shown wherever an index leads.
+    pub(crate) fn is_shown_everywhere(&self) -> bool {
+        self.pass_credentials && self.reach.is_none()
+    }
+
     /// Key of the ref list: raw URL and everything that decides what the server shows (RND-36).
     pub(crate) fn listing_key(&self) -> String {
         let mut hash = Sha256::new();
@@ -176,12 +192,21 @@ impl Repository {
             if self.insecure { "insecure" } else { "" },
             self.known_hosts.as_deref().unwrap_or(""),
             if self.plain_http { "http" } else { "" },
-            if self.pass_credentials { "everywhere" } else { "" },
+            &self.passed_to(),
         ] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part.as_bytes());
         }
         hex(&hash.finalize())
+    }
+
+    /// To which other hosts of an index the credentials are shown.
+    fn passed_to(&self) -> Cow<'static, str> {
+        match &self.reach {
+            _ if !self.pass_credentials => Cow::Borrowed(""),
+            None => Cow::Borrowed("everywhere"),
+            Some(reach) => Cow::Owned(format!("{reach:?}")),
+        }
     }
 
     /// Key of the bare repository on disk: normalised URL and scope (REP-61). Content is served only after the

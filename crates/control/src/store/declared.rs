@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::Destination;
+use tiphys_api::cluster::ClusterKey;
 use tiphys_api::names::is_own_note;
 
 /// The declared part of an application in short.
@@ -34,6 +35,14 @@ impl Declared {
             has_operation: app.operation.is_some(),
             digest: digest(app),
         }
+    }
+
+    /// Whether a cluster may be the destination: objects of another project's cluster say nothing of the application,
+    /// whatever they are marked with. Where a name counts, the round decides.
+    pub(crate) fn may_be_on(&self, cluster: &ClusterKey) -> bool {
+        let server = self.destination.server.trim_end_matches('/');
+        (cluster.project.is_empty() || cluster.project == self.project.as_str())
+            && (server.is_empty() || server == cluster.server)
     }
 
     /// Whether two declare the same: all that users control, of the same application.

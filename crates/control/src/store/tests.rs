@@ -1,5 +1,6 @@
 use super::*;
 use serde_json::{Value, json};
+use tiphys_api::cluster::ClusterKey;
 use tiphys_lifecycle::hydration::ownership::BranchId;
 
 fn object(version: u64, change: impl FnOnce(&mut Value)) -> Arc<Object> {
@@ -29,6 +30,27 @@ fn ctl_120_states_are_kept_beside_the_object() {
     let (key, entry) = entries.first().unwrap();
     assert_eq!(key.to_string(), "argocd/a");
     assert_eq!((entry.sync_status.as_str(), entry.health_status.as_str()), ("Synced", "Healthy"));
+}
+
+/// A3: whoever answers at a cluster of one project wakes nobody of another, whatever marks its objects carry.
+#[test]
+fn inv_16_a_projects_cluster_wakes_its_own_applications_alone() {
+    let may_be_on = |destination: Value, cluster: ClusterKey| {
+        let store = AppStore::new(&tracking(&[]));
+        upsert(&store, object(5, |v| v["spec"]["destination"] = destination));
+        store.entries().first().unwrap().1.declared.may_be_on(&cluster)
+    };
+    let of = |project: &str, server: &str| ClusterKey { server: server.into(), project: project.into() };
+    for (destination, cluster, expected) in [
+        (json!({"server": "https://c/"}), of("", "https://c"), true),
+        (json!({"server": "https://c"}), of("p", "https://c"), true),
+        (json!({"server": "https://c"}), of("other", "https://c"), false),
+        (json!({"server": "https://c"}), of("p", "https://d"), false),
+        (json!({"name": "c"}), of("p", "https://d"), true),
+        (json!({"name": "c"}), of("other", "https://d"), false),
+    ] {
+        assert_eq!(may_be_on(destination.clone(), cluster.clone()), expected, "{destination} {cluster:?}");
+    }
 }
 
 #[test]

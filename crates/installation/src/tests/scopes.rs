@@ -51,6 +51,33 @@ fn rep_22_a_project_inherits_what_its_rules_permit() {
     assert_eq!(password(&shared, permitted), ("hunter2".to_owned(), true));
 }
 
+/// What the repository refers to by submodules and the like gets shared credentials as far as the rules go, and the
+/// project's own wherever the project sends them.
+#[test]
+fn rep_76_shared_credentials_reach_as_far_as_the_rules() {
+    let url = "https://git/red/app";
+    let reach = |data: &Value, url: &str, project: &str| {
+        with_repository(data).repository(url, project).unwrap().reach.map(|reach| reach.source_repos.to_vec())
+    };
+    let limited = Some(vec!["https://git/red/*".to_owned()]);
+    let own = json!({"url": url, "project": "red"});
+    assert_eq!(reach(&own, url, "red"), limited, "inherited");
+    assert_eq!(reach(&json!({"url": url, "password": "shared"}), url, "red"), limited, "of a shared Secret");
+    assert_eq!(reach(&json!({"url": "https://other"}), url, "red"), limited, "of a template alone");
+    assert_eq!(reach(&json!({"url": url, "project": "red", "password": "own"}), url, "red"), None);
+    assert_eq!(reach(&own, url, ""), None, "nobody's project has rules");
+    let open = Installation::build(&data(&[
+        of("repository", "shared", &json!({"url": url, "password": "shared"})),
+        project("red", &json!({"sourceRepos": ["https://git/red/*", "*"]})),
+    ]));
+    assert_eq!(open.repository(url, "red").unwrap().reach, None, "the rules permit everything");
+    let denied = Installation::build(&data(&[
+        of("repository", "shared", &json!({"url": url, "password": "shared"})),
+        project("red", &json!({"sourceRepos": ["*", "!https://git/blue/*"]})),
+    ]));
+    assert_eq!(denied.repository(url, "red").unwrap().reach.map(|reach| reach.source_repos.len()), Some(2));
+}
+
 /// No value that the project sets travels with credentials that are not its own.
 #[test]
 fn rep_33_inherited_credentials_keep_their_owners_settings() {

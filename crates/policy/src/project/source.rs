@@ -52,7 +52,12 @@ pub fn source_matches(project: &AppProject, url: &str, matching: ProjectMatching
 /// Whether the rules of a project alone cover a URL. This is as far as shared credentials serve it: a repository that a
 /// project's right created opens nothing that is shared (A3).
 pub fn shared_source_matches(project: &AppProject, url: &str, matching: ProjectMatching) -> bool {
-    rules(&project.spec.source_repos, url, matching) == Verdict::Permitted
+    shared_rules_match(&project.spec.source_repos, url, matching)
+}
+
+/// Whether `sourceRepos` of a project cover a URL.
+pub fn shared_rules_match(source_repos: &[String], url: &str, matching: ProjectMatching) -> bool {
+    rules(source_repos, url, matching) == Verdict::Permitted
 }
 
 /// What a list of patterns says of a URL.

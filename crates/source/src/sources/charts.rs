@@ -86,7 +86,7 @@ impl Sources {
             url.set_path(&format!("{}/index.yaml", base.path().trim_end_matches('/')));
             let question = Question {
                 authorization: authorization(repository, login.as_ref()),
-                everywhere: repository.pass_credentials,
+                everywhere: repository.is_shown_everywhere(),
                 known: old.as_ref().and_then(|old| old.mark.clone()),
                 ..Question::new(url, INDEX)
             };
@@ -259,12 +259,12 @@ impl Sources {
             if !hard && let Some(known) = self.0.packed.find(&key, Some(self.0.options.content_ttl)).await? {
                 return Ok(known);
             }
-            let is_home = url.origin() == base.origin();
-            let credentials =
-                authorization(repository, login.as_ref()).filter(|_| is_home || repository.pass_credentials);
+            let is_for = url.origin() == base.origin()
+                || (repository.pass_credentials && repository.reaches(url.as_str()));
+            let credentials = authorization(repository, login.as_ref()).filter(|_| is_for);
             let question = Question {
                 authorization: credentials,
-                everywhere: repository.pass_credentials,
+                everywhere: repository.is_shown_everywhere(),
                 ..Question::new(url, "*/*")
             };
             let answer =

@@ -127,7 +127,7 @@ impl Sources {
         directory: &Path,
     ) -> Result<(), SourceError> {
         let server = match &pointers.url {
-            Some(url) => self.admit(&modules::repository(repository, url)?).await?.into_owned(),
+            Some(url) => self.admit(&modules::server_of_files(repository, url)?).await?.into_owned(),
             None => Repository { url: endpoint(repository)?.as_str().into(), ..repository.clone() },
         };
         let direct = Direct::of(&server, &self.0.options)?.ok_or_else(|| unusable(&server))?;

@@ -47,7 +47,7 @@ impl Sources {
             for gitlink in gitlinks {
                 let content = match self.module(repository, gitlink, (depth, left)).await {
                     Err(error) if error.is_transient() => return Err(error),
-                    other => other.map_err(|error| error.to_string()),
+                    other => other.map_err(|error| modules::explained(repository, &gitlink.url, &error)),
                 };
                 found.insert(gitlink.path.clone(), content);
             }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tiphys_api::repository::Reach;
+use tiphys_api::settings::ProjectMatching;
 use tiphys_render::TreePath;
 use tiphys_source::{Freshness, Repository, Secret, SourceError, Sources};
 
@@ -157,18 +159,52 @@ async fn rnd_109_credentials_do_not_leave_their_host() {
     .await;
     for folder in ["/named", "/moved"] {
         for pass_credentials in [false, true] {
-            let repository = Repository {
-                username: "ada".to_owned(),
-                password: Secret::from("canary"),
-                pass_credentials,
-                ..Repository::anonymous(&server.url(folder))
-            };
+            let repository = with_credentials(&server.url(folder), pass_credentials);
             values(&world.sources, &repository, "1.2.3", false).await.unwrap();
             let last = cdn.asked().pop().unwrap();
             assert_eq!(!last.header("authorization").is_empty(), pass_credentials, "{folder}");
         }
     }
     assert!(server.asked().iter().all(|asked| !asked.header("authorization").is_empty()));
+}
+
+fn with_credentials(url: &str, pass_credentials: bool) -> Repository {
+    Repository {
+        username: "ada".to_owned(),
+        password: Secret::from("canary"),
+        pass_credentials,
+        ..Repository::anonymous(url)
+    }
+}
+
+/// A3: an application that passes credentials on passes shared ones to where its project may read, and to nobody else.
+#[tokio::test]
+async fn rnd_109_shared_credentials_go_where_the_project_may_read() {
+    let world = World::with(&[]).await;
+    let cdn = Arc::new(WebServer::start(|_| Reply::of(200, chart())).await);
+    let elsewhere = cdn.url("/web.tgz");
+    let server = WebServer::start(move |asked| match asked.path.as_str() {
+        "/named/index.yaml" => Reply::of(200, index(&elsewhere, "")),
+        "/moved/index.yaml" => Reply::of(200, index("web.tgz", "")),
+        "/moved/web.tgz" => Reply::of(302, "").with("Location", &elsewhere),
+        _ => Reply::of(404, ""),
+    })
+    .await;
+    let (own, both) = (server.url("/*"), vec![server.url("/*"), cdn.url("/*")]);
+    for (folder, rules, is_shown) in [
+        ("/named", vec![own.clone()], false),
+        ("/named", both.clone(), true),
+        ("/named", vec![own.clone()], false),
+        ("/moved", both, false),
+        ("/moved", vec![own], false),
+    ] {
+        let reach = Reach { source_repos: Arc::from(rules.clone()), matching: ProjectMatching::Compat };
+        let reach = Some(reach);
+        let repository = Repository { reach, ..with_credentials(&server.url(folder), true) };
+        values(&world.sources, &repository, "1.2.3", true).await.unwrap();
+        let last = cdn.asked().pop().unwrap();
+        assert_eq!(!last.header("authorization").is_empty(), is_shown, "{folder} {rules:?}");
+    }
 }
 
 /// F20: what is wrong is told, and nothing of it is taken for a chart.

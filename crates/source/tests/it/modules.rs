@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use tiphys_api::repository::Reach;
+use tiphys_api::settings::ProjectMatching;
 use tiphys_render::{EntryKind, TreeError, TreePath};
 use tiphys_source::{Freshness, Repository, Secret, Sources};
 
@@ -98,6 +100,28 @@ async fn rep_76_other_servers_get_no_credentials_and_harm_nothing_else() {
     assert!(error.contains("no credentials matched this URL") && !error.contains("s3cret"), "{error}");
     assert_eq!(read(&world.sources, &repository, "open/file").await.as_deref(), Ok("one"));
     assert_eq!(read(&world.sources, &repository, "app/a").await.as_deref(), Ok("1"));
+}
+
+/// A3: whoever may commit names any repository of the server; shared credentials read what the project may read.
+#[tokio::test]
+async fn rep_76_shared_credentials_read_what_the_project_may_read() {
+    let world = World::with(&[("app/a", "1")]).await;
+    let server = GitServer::start(&world.root(), Auth::Basic("ci", "s3cret")).await;
+    let of = |rules: Vec<String>| Repository {
+        username: "ci".to_owned(),
+        password: Secret::from("s3cret"),
+        reach: Some(Reach { source_repos: rules.into(), matching: ProjectMatching::Compat }),
+        ..Repository::anonymous(&server.url("repo"))
+    };
+    let commit = library(&world, "one").await;
+    refer(&world, &[("lib", "../lib", &commit)]).await;
+    let both = of(vec![server.url("repo"), server.url("lib")]);
+    let alone = of(vec![server.url("repo")]);
+    assert_eq!(read(&world.sources, &both, "lib/file").await.as_deref(), Ok("one"));
+    // What others fetched before changes nothing.
+    let error = read(&world.sources, &alone, "lib/file").await.unwrap_err().to_string();
+    assert!(error.ends_with("does not permit it, so it is read without credentials"), "{error}");
+    assert_eq!(read(&world.sources, &alone, "app/a").await.as_deref(), Ok("1"));
 }
 
 #[tokio::test]
