@@ -19,6 +19,7 @@ mod record;
 mod sink;
 mod state;
 mod supervisor;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

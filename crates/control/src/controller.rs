@@ -158,16 +158,18 @@ impl Controller {
     }
 
     /// The manifests of an application whose first repository is replaced by the files of a `tar.gz`, without secrets
-    /// (API-147).
+    /// (API-147). The files may use only the application's own sources, and programs and plugins only if `may_run_programs`.
     ///
     /// # Errors
-    /// When they cannot be unpacked or rendered.
+    /// If the files cannot be unpacked or rendered, or use something that they may not use.
     pub async fn manifests_with_files(
         &self,
         (namespace, name): (&str, &str),
         packed: Bytes,
+        may_run_programs: bool,
     ) -> Result<Vec<Value>, ShowError> {
-        Box::pin(shown::manifests_with_files(&self.context, &AppKey::new(namespace, name), packed)).await
+        let files = (packed, may_run_programs);
+        Box::pin(shown::manifests_with_files(&self.context, &AppKey::new(namespace, name), files)).await
     }
 
     /// Whether the sources of an application can be rendered, whether it is stored or not (API-126).
@@ -322,6 +324,18 @@ impl Controller {
         query: &ExecQuery,
     ) -> Result<(ExecSink, ExecStream), ShowError> {
         Box::pin(resource::exec(&self.context, &AppKey::new(namespace, name), query)).await
+    }
+
+    /// Whether callers of an application may see an object now.
+    ///
+    /// # Errors
+    /// If that is unknown at the moment.
+    pub async fn is_visible(
+        &self,
+        (namespace, name): (&str, &str),
+        named: &ResourceKey,
+    ) -> Result<bool, ShowError> {
+        Box::pin(resource::is_visible(&self.context, &AppKey::new(namespace, name), named)).await
     }
 
     /// Health of the resources of an application's status, as the last comparison found it (API-118); what is not known is

@@ -9,8 +9,8 @@
 //!
 //! `load` makes the [`AppContext`]; `record` is the only writer of an Application; `resolve` finds project and
 //! destination; `desired` and `compare` find out what is and what should be; `actions` carries out one write at a
-//! destination; `orphans` counts what is nobody's; `refresh`, `sync` and `deletion` are what a round does. What a
-//! round wants next it returns: only the scheduler enqueues.
+//! destination; `orphans` counts objects without an application; `visible` alone decides which objects callers may see;
+//! `refresh`, `sync` and `deletion` are what a round does. What a round wants next it returns: only the scheduler enqueues.
 
 mod actions;
 mod compare;
@@ -30,6 +30,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 pub(crate) mod user_actions;
+mod visible;
 
 use tiphys_api::cluster::ClusterKey;
 use tiphys_lifecycle::refresh::{self as timing, Level};

@@ -1,5 +1,7 @@
 //! From sources to targets: resolve, fetch, render (CTL-38..43).
 
+mod sent;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use crate::memory::{SourcesId, Targets};
 use crate::queue::Priority;
 use crate::rendering::{self, Held, Manifests, RenderFailure, RenderTask, Renders};
 use crate::world::World;
+use sent::{Decision, Own};
 
 /// For whom targets are made, and how.
 pub(crate) struct TargetRequest<'a> {
@@ -40,13 +43,20 @@ pub(crate) struct TargetRequest<'a> {
     /// For whom is rendered.
     pub(crate) context: RenderContext,
     /// Files that replace the repository of the first source (API-147).
-    pub(crate) upload: Option<Arc<dyn Tree>>,
+    pub(crate) upload: Option<Upload>,
     /// The effective project of the application.
     pub(crate) project: &'a AppProject,
     pub(crate) tracking: Arc<TrackingSettings>,
     /// What the destination serves.
     pub(crate) kinds: Option<Arc<Kinds>>,
     pub(crate) world: &'a World,
+}
+
+/// Files uploaded with a request.
+pub(crate) struct Upload {
+    pub(crate) tree: Arc<dyn Tree>,
+    /// Whether programs and plugins may receive the files: the caller may update the application.
+    pub(crate) may_run_programs: bool,
 }
 
 impl TargetRequest<'_> {
@@ -172,7 +182,7 @@ pub(crate) async fn load(
     for (index, planned) in planned.into_iter().enumerate() {
         let freshness = freshness(request, began, asked.insert(planned.source.repo_url.as_str()));
         let resolved = match request.upload.as_ref().filter(|_| index == 0) {
-            Some(upload) => uploaded(request, &planned, upload),
+            Some(upload) => uploaded(request, &planned, &upload.tree),
             None => resolve_one(request, &planned, sources, freshness).await,
         };
         all.push((planned, resolved.map_err(|error| error.of_source(index + 1, count))?));
@@ -208,6 +218,13 @@ struct ResolvedSource {
     revision: String,
     /// The files, where they did not come from the repository.
     upload: Option<Arc<dyn Tree>>,
+}
+
+impl ResolvedSource {
+    /// The source as uploaded files may reference it.
+    fn own<'a>(&'a self, planned: &'a PlannedSource<'a>) -> Own<'a> {
+        Own { planned, revision: self.upload.is_none().then_some(self.revision.as_str()) }
+    }
 }
 
 type One = Option<(Arc<Held>, bool)>;
@@ -391,6 +408,19 @@ async fn bring(
     (tree, need): (&Arc<dyn Tree>, &Need),
     sources: &Sources,
 ) -> Result<Supply, TargetError> {
+    if let Some(upload) = request.upload.as_ref().filter(|upload| Arc::ptr_eq(&upload.tree, tree)) {
+        let own: Vec<Own<'_>> = all.iter().map(|(planned, resolved)| resolved.own(planned)).collect();
+        match sent::decide(need, planned.source, &own, upload.may_run_programs) {
+            Decision::Bring => {}
+            Decision::Absent(why) => return Ok(Supply::absent(why)),
+            Decision::Refuse(text) => return Err(TargetError::Manifests(text)),
+            Decision::Source(at) => {
+                let found =
+                    all.get(at).ok_or_else(|| TargetError::Manifests(format!("{need} is unknown")))?;
+                return tree_of(request, &found.0, &found.1, sources).await.map(Supply::tree);
+            }
+        }
+    }
     if let Need::Ref { name } = need
         && let Some((other, resolved)) = all.iter().find(|(other, _)| other.source.r#ref == *name)
     {

@@ -100,12 +100,6 @@ fn audiences(claims: &Map<String, Value>) -> Option<Vec<&str>> {
     }
 }
 
-/// The id by which a token is given back (API-66); empty when it has none.
-pub fn revocation_id(claims: &Map<String, Value>) -> &str {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    ["jti", "uti", "at_hash"].into_iter().find_map(text).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -162,14 +156,5 @@ mod tests {
         assert_eq!(checked(&json!({"nonce": ""}), Some(""), false), Err(ClaimError::Nonce));
         let both = json!({"exp": 1, "aud": "other"});
         assert_eq!(checked(&both, None, false), Err(ClaimError::Audience), "that it is over comes last");
-    }
-
-    #[test]
-    fn api_66_a_token_is_given_back_by_the_first_id_it_has() {
-        let id = |claims: Value| revocation_id(claims.as_object().unwrap()).to_owned();
-        assert_eq!(id(json!({"jti": "j", "uti": "u", "at_hash": "h"})), "j");
-        assert_eq!(id(json!({"jti": "", "uti": "u", "at_hash": "h"})), "u");
-        assert_eq!(id(json!({"jti": 5, "at_hash": "h"})), "h");
-        assert_eq!(id(json!({})), "");
     }
 }

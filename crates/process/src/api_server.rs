@@ -103,9 +103,13 @@ impl Live for Shows {
         &'a self,
         key: &'a AppKey,
         packed: Bytes,
+        may_run_programs: bool,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        async move { self.0.manifests_with_files(named(key), packed).await.map_err(|error| status(&error)) }
-            .boxed()
+        async move {
+            let rendered = self.0.manifests_with_files(named(key), packed, may_run_programs).await;
+            rendered.map_err(|error| status(&error))
+        }
+        .boxed()
     }
 
     fn resource<'a>(
@@ -207,6 +211,10 @@ impl Live for Shows {
         query: &'a ExecQuery,
     ) -> BoxFuture<'a, Result<(ExecSink, ExecStream), Status>> {
         async move { self.0.exec(named(key), query).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn has<'a>(&'a self, key: &'a AppKey, resource: &'a ResourceKey) -> BoxFuture<'a, Result<bool, Status>> {
+        async move { self.0.is_visible(named(key), resource).await.map_err(|error| status(&error)) }.boxed()
     }
 
     fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>> {

@@ -24,11 +24,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::counts::Visiting;
-use crate::http::pass::{handed_back, head_of};
+use crate::http::pass::{MayGoOn, handed_back, head_of};
 use crate::http::{
     Body, CallerKey, Front, Permit, Pool, Refused, Request, cookie, intake, socket as handshake,
 };
-use crate::services::Services;
+use crate::services::{Services, Visitor};
 use crate::world::World;
 use config::Extension;
 use outgoing::Facts;
@@ -43,6 +43,8 @@ const REQUESTS_MAX: usize = 256;
 const SOCKETS_MAX: usize = 200;
 /// Time for a service to answer a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Interval of access checks while a response is streamed.
+const ANSWER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of a request.
 const REQUEST_BYTES_MAX: usize = 10 << 20;
 /// Silence of a service in the middle of an answer.
@@ -78,17 +80,22 @@ fn unreachable(extension: &str, error: &dyn std::fmt::Display) -> Refused {
     Refused::new(StatusCode::BAD_GATEWAY, "the extension cannot be reached")
 }
 
-/// An answer as it comes; what is measured of it ends with it.
+/// Streams a response while its visitor has access; its measurement ends with it.
 fn counted(
     answer: reqwest::Response,
     place: OwnedSemaphorePermit,
+    visitor: Arc<Visitor>,
     visiting: &mut Option<Visiting>,
 ) -> Response<Body> {
     let mut visiting = visiting.take();
     if let Some(visiting) = &mut visiting {
         visiting.answered(answer.status());
     }
-    let mut response = handed_back(answer, (place, visiting));
+    let may_go_on: MayGoOn = Box::new(move || {
+        let visitor = Arc::clone(&visitor);
+        async move { visitor.may_stay().await }.boxed()
+    });
+    let mut response = handed_back(answer, (place, visiting), (may_go_on, ANSWER_CHECK_INTERVAL));
     drop_session_cookies(response.headers_mut());
     response
 }
@@ -127,6 +134,8 @@ struct Errand {
     client: Client,
     url: String,
     headers: HeaderMap,
+    /// Caller whose access is checked while the response is streamed.
+    visitor: Arc<Visitor>,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -174,8 +183,8 @@ impl Proxy {
         let Request { http, peer, budget } = request;
         let (head, incoming) = http.into_parts();
         let (name, rest) = outgoing::named(head.uri.path())?;
-        let visit = self.services.visit(&head, peer, name).await?;
-        let errand = self.errand(&head, peer, (name, rest), &visit)?;
+        let (visit, visitor) = self.services.visit(&head, peer, name).await?;
+        let errand = self.errand(&head, peer, (name, rest), &visit, visitor)?;
         let mut visiting = Some(self.services.counts().visit(name));
         let answered = if handshake::is_named(&head) {
             self.open(errand, head, peer, upgrade, &mut visiting).await
@@ -199,7 +208,7 @@ impl Proxy {
         (mut incoming, mut permit): (Incoming, Permit),
         visiting: &mut Option<Visiting>,
     ) -> Result<Response<Body>, Refused> {
-        let Errand { extension, client, url, headers } = errand;
+        let Errand { extension, client, url, headers, visitor } = errand;
         let name = &extension.name;
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_none| busy())?;
         let read = intake::read(&mut incoming, REQUEST_BYTES_MAX, &mut permit).await;
@@ -210,7 +219,7 @@ impl Proxy {
             Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Err(unreachable(name, &"101"))
             }
-            Ok(answer) => Ok(counted(answer, place, visiting)),
+            Ok(answer) => Ok(counted(answer, place, visitor, visiting)),
             Err(error) => Err(unreachable(name, &error.without_url())),
         }
     }
@@ -222,6 +231,7 @@ impl Proxy {
         peer: SocketAddr,
         (name, rest): (&str, &str),
         visit: &Visit,
+        visitor: Visitor,
     ) -> Result<Errand, Refused> {
         let world = self.world.load_full();
         let missing = || Refused::new(StatusCode::NOT_FOUND, "Extension not found");
@@ -235,6 +245,7 @@ impl Proxy {
             url: format!("{}{rest}{query}", backend.url),
             headers: outgoing::headers(head, &facts, backend),
             extension: extension.clone(),
+            visitor: Arc::new(visitor),
         })
     }
 
@@ -243,7 +254,6 @@ impl Proxy {
         &self,
         errand: Errand,
         head: Head,
-        peer: SocketAddr,
         upgrade: OnUpgrade,
         visiting: &mut Option<Visiting>,
     ) -> Result<Response<Body>, Refused> {
@@ -254,7 +264,7 @@ impl Proxy {
             return Err(Refused::new(StatusCode::BAD_REQUEST, "this is no handshake of a WebSocket"));
         }
         let place = Arc::clone(&self.sockets).try_acquire_owned().map_err(|_none| busy())?;
-        let Errand { extension, client, url, mut headers } = errand;
+        let Errand { extension, client, url, mut headers, visitor } = errand;
         let name = extension.name.clone();
         handshake::switch(&mut headers);
         let sending = tokio::time::timeout(HANDSHAKE_TIMEOUT, client.get(url).headers(headers).send());
@@ -264,7 +274,7 @@ impl Proxy {
             Err(elapsed) => return Err(unreachable(&name, &elapsed)),
         };
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Ok(counted(answer, place, visiting));
+            return Ok(counted(answer, place, visitor, visiting));
         }
         let mut response = head_of(&answer);
         drop_session_cookies(response.headers_mut());
@@ -284,7 +294,7 @@ impl Proxy {
                     return;
                 }
             };
-            let is_allowed = || proxy.is_allowed(&extension, &head, peer);
+            let is_allowed = || proxy.is_allowed(&extension, &visitor);
             let end = socket::join(client, service, is_allowed, &stopping).await;
             tracing::debug!(extension = name, ?end, "a socket of an extension ended");
         });
@@ -292,9 +302,9 @@ impl Proxy {
     }
 
     /// Whether a socket that began may go on: the same questions as at its beginning, of the extension as it was.
-    async fn is_allowed(&self, extension: &Extension, head: &Head, peer: SocketAddr) -> bool {
+    async fn is_allowed(&self, extension: &Extension, visitor: &Visitor) -> bool {
         let is_same = self.world.load().extensions().get(&extension.name) == Some(extension);
-        is_same && self.services.visit(head, peer, &extension.name).await.is_ok()
+        is_same && visitor.may_stay().await
     }
 
     /// A client with the times of an extension; one that is configured otherwise now gets another.

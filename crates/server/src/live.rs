@@ -66,11 +66,13 @@ pub trait Live: Send + Sync {
         revisions: &'a [(usize, String)],
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
 
-    /// The manifests with the files of a `tar.gz` in place of the first source's repository (API-147).
+    /// The manifests with the files of a `tar.gz` in place of the first source's repository (API-147). The files may use
+    /// only the application's own sources, and programs and plugins only if `may_run_programs`.
     fn manifests_with_files<'a>(
         &'a self,
         key: &'a AppKey,
         packed: Bytes,
+        may_run_programs: bool,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
 
     /// A live object of an application.
@@ -141,6 +143,10 @@ pub trait Live: Send + Sync {
         key: &'a AppKey,
         query: &'a ExecQuery,
     ) -> BoxFuture<'a, Result<(ExecSink, ExecStream), Status>>;
+
+    /// Whether callers of an application may see a resource now. Streams check repeatedly. An error if that is unknown at
+    /// the moment.
+    fn has<'a>(&'a self, key: &'a AppKey, resource: &'a ResourceKey) -> BoxFuture<'a, Result<bool, Status>>;
 
     /// Health of the resources that the status of an application lists, as far as it is known (API-118).
     fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>>;

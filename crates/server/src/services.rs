@@ -24,6 +24,7 @@ mod repository;
 mod request;
 mod session;
 mod settings;
+mod standing;
 mod terminal;
 mod version;
 mod viewer;
@@ -53,6 +54,7 @@ use crate::world::World;
 use context::Context;
 pub use terminal::Terminals;
 pub use version::{Build, COMPATIBLE_VERSION};
+pub(crate) use visit::Visitor;
 
 /// What a server is made of.
 pub struct Parts {

@@ -10,14 +10,14 @@ mod options;
 mod own;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use tiphys_api::secret::Secret;
-use tiphys_oidc::claims::revocation_id;
 use tiphys_service::Store;
 use tiphys_service::jwt::{self, Unverified};
-use tiphys_service::revoked::{self, Revoked, Unreadable};
+use tiphys_service::revoked::{self, Revoked, TokenKey, Unreadable};
 use tiphys_source::Clock;
 use tiphys_wire::status::Code;
 
@@ -62,6 +62,8 @@ pub struct Sessions {
     clock: Clock,
     logins: Logins,
     revoked: RwLock<Revoked>,
+    /// Number of changes to the revoked tokens.
+    revocations: AtomicU64,
     /// Why nobody knows which tokens were given back before this process began.
     unknown: RwLock<Option<Unreadable>>,
     store: Option<Store>,
@@ -88,6 +90,7 @@ impl Sessions {
             clock,
             logins,
             revoked: RwLock::default(),
+            revocations: AtomicU64::new(0),
             unknown: RwLock::default(),
             store,
             providers: Providers::default(),
@@ -127,6 +130,22 @@ impl Sessions {
         }
     }
 
+    /// Verifies a token that was presented before, as at the first call. Refreshes nothing: a stream cannot return a new
+    /// token.
+    ///
+    /// # Errors
+    /// If the token is not valid any more (API-29).
+    pub(crate) async fn confirm(&self, token: &str) -> Result<Session, Refused> {
+        let session = self.verify(token).await?;
+        let claims = self.with_groups(session.claims).await?;
+        Ok(Session { claims, ..session })
+    }
+
+    /// Generation of the revoked tokens. All other inputs of token verification are in the snapshot.
+    pub(crate) fn revocations(&self) -> u64 {
+        self.revocations.load(Ordering::Acquire)
+    }
+
     /// Who bears a token, as it is.
     ///
     /// # Errors
@@ -140,7 +159,7 @@ impl Sessions {
         let now = self.clock.now();
         let issuer = unverified.issuer();
         if issuer == jwt::ISSUER || world.sso().is_none() {
-            return Ok(own::identify(&world, unverified, now, |id| self.revoked.read().contains(id))?);
+            return Ok(own::identify(&world, unverified, now, |claims| self.is_revoked(claims))?);
         }
         let Some(sso) = world.sso().filter(|sso| issuer == sso.provider.issuer) else {
             return Err(invalid("failed to verify the token").into());
@@ -173,8 +192,7 @@ impl Sessions {
     }
 
     fn is_revoked(&self, claims: &serde_json::Map<String, serde_json::Value>) -> bool {
-        let id = revocation_id(claims);
-        !id.is_empty() && self.revoked.read().contains(id)
+        self.revoked.read().contains(&TokenKey::of(claims))
     }
 
     /// A session whose token is replaced where it ends within the time that is set; the call itself goes on with the one
@@ -228,36 +246,22 @@ impl Sessions {
         self.logins.check(&world, username, password, &self.clock).await
     }
 
-    /// Gives a token back: it does not count any more, here at once and elsewhere in a moment (API-42, API-79).
+    /// Revokes the token with these claims, in this process at once and in others shortly after (API-42, API-79). Tokens
+    /// without an expiry are kept as long as there is room.
     ///
     /// # Errors
-    /// When others could not be told.
-    pub async fn revoke(&self, id: &str, ends_at: i64) -> Result<(), tiphys_service::Error> {
-        let now = self.clock.now().as_second();
-        self.revoked.write().add(id, ends_at, now);
+    /// If the revocation cannot be stored for other processes.
+    pub async fn revoke(
+        &self,
+        claims: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<(), tiphys_service::Error> {
+        let (token, now) = (TokenKey::of(claims), self.clock.now().as_second());
+        let ends_at = claims.get("exp").and_then(jwt::seconds).unwrap_or(i64::MAX);
+        self.revoked.write().add(&token, ends_at, now);
+        self.revocations.fetch_add(1, Ordering::AcqRel);
         match &self.store {
-            Some(store) => revoked::revoke(store, id, ends_at, now).await,
+            Some(store) => revoked::revoke(store, &token, ends_at, now).await,
             None => Ok(()),
-        }
-    }
-
-    /// Whether a token that was verified still counts: its account is there and enabled, it was not given back, and has
-    /// not ended. Long answers ask again (SEC-31, SEC-32).
-    pub fn is_alive(&self, claims: &Claims) -> bool {
-        if self.unknown.read().is_some() || self.is_revoked(claims.all()) {
-            return false;
-        }
-        let ends = claims.all().get("exp").and_then(jwt::seconds);
-        if ends.is_some_and(|ends| self.clock.now().as_second() >= ends) {
-            return false;
-        }
-        let world = self.world.load();
-        match claims.own_account() {
-            Some(name) => world.account(name).is_ok_and(|account| account.is_enabled),
-            None if claims.text("iss") != jwt::ISSUER => {
-                world.sso().is_some_and(|sso| sso.provider.issuer == claims.text("iss"))
-            }
-            None => own::is_in_books(&world, claims),
         }
     }
 
@@ -276,6 +280,7 @@ impl Sessions {
                 }
             }
         }
+        self.revocations.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Names that are locked now.

@@ -126,6 +126,13 @@ pub fn read(object: &Object) -> Result<Application, ApplicationError> {
     serde_json::from_slice(&object.raw()).map_err(|error| unreadable(object.name(), &error))
 }
 
+/// Whether a stored application that may be unreadable names this project.
+pub fn names_project(object: &Object, project: &str) -> bool {
+    let value = object.to_value().unwrap_or_default();
+    let named = value.pointer("/spec/project").and_then(Value::as_str).unwrap_or_default();
+    project == if named.is_empty() { DEFAULT_PROJECT } else { named }
+}
+
 fn unreadable(name: &str, reason: &dyn std::fmt::Display) -> ApplicationError {
     ApplicationError::Unreadable { name: name.to_owned(), reason: reason.to_string() }
 }

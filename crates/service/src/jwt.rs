@@ -147,6 +147,42 @@ pub struct Claims<'a> {
     pub exp: i64,
 }
 
+impl<'a> Claims<'a> {
+    /// Reads the claims of a verified token; missing claims are empty.
+    pub fn of(claims: &'a Map<String, Value>) -> Self {
+        let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
+        let time = |name: &str| claims.get(name).and_then(seconds).unwrap_or(0);
+        Self { subject: text("sub"), id: text("jti"), iat: time("iat"), exp: time("exp") }
+    }
+}
+
+/// Entry of a list of issued tokens: those of a project's role, or of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IssuedToken<'a> {
+    /// Id; the decimal time of issue for tokens from before there were ids.
+    pub id: &'a str,
+    /// Second of issue.
+    pub iat: i64,
+    /// Second of expiry; 0 if it was not recorded.
+    pub exp: i64,
+    /// Seconds by which the token itself may be later than its entry.
+    pub late_max: i64,
+}
+
+impl IssuedToken<'_> {
+    /// Whether a token is the one of this entry. Comparing only the id would make a deleted token valid again when its id is
+    /// reused (API-38, API-39).
+    pub fn is(&self, token: &Claims<'_>) -> bool {
+        let is_same_id = if token.id.is_empty() {
+            self.id.is_empty() || self.id == token.iat.to_string()
+        } else {
+            self.id == token.id
+        };
+        let is_close = |stored: i64, found: i64| (0..=self.late_max).contains(&found.saturating_sub(stored));
+        is_same_id && is_close(self.iat, token.iat) && (self.exp == 0 || is_close(self.exp, token.exp))
+    }
+}
+
 /// The token that says this.
 pub fn signed(claims: &Claims<'_>, key: &Secret<String>) -> Secret<String> {
     let Claims { subject, id, iat, exp } = claims;

@@ -122,7 +122,7 @@ impl Core {
         let look = Look::start(&destination, world, claims, derive, wanted(app, &roots))?;
         look.ready().await?;
         let keys: Vec<ResourceKey> = roots.iter().map(|(key, _)| key.clone()).collect();
-        let mut nodes: Vec<Node> = look.index.tree(&keys).into_iter().map(Node::from).collect();
+        let mut nodes: Vec<Node> = look.index.tree(&keys, &|_| true).into_iter().map(Node::from).collect();
         let known: BTreeSet<ResourceKey> = nodes.iter().map(|node| node.key.clone()).collect();
         let missing = roots.into_iter().filter(|(key, _)| !known.contains(key));
         nodes.extend(missing.map(|(key, version)| Node {

@@ -37,7 +37,9 @@ impl ClusterIndex {
         if query.namespace.is_empty() {
             return Vec::new();
         }
-        let own: HashSet<ResourceKey> = self.tree(query.roots).into_iter().map(|node| node.key).collect();
+        // Objects of the application are never orphans, visible or not.
+        let own = self.tree(query.roots, &|_| true);
+        let own: HashSet<ResourceKey> = own.into_iter().map(|node| node.key).collect();
         let is_orphan = |node: &TreeNode| {
             let candidate = Candidate {
                 key: &node.key,
@@ -49,8 +51,8 @@ impl ClusterIndex {
         };
         let found = self.top_level(query.namespace).into_iter().filter(is_orphan);
         let orphans: Vec<ResourceKey> = found.map(|node| node.key).collect();
-        let mut all = self.tree(&orphans);
-        all.retain(|node| !own.contains(&node.key) && (query.is_visible)(&node.key));
+        let mut all = self.tree(&orphans, query.is_visible);
+        all.retain(|node| !own.contains(&node.key));
         all
     }
 

@@ -1,19 +1,15 @@
 //! Questions to the index. All are answered from memory, at a cost proportional to the answer.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use tiphys_object::host::{Amounts, Host, HostUse};
 use tiphys_object::{GroupKind, Object, ResourceKey};
 
-use super::record::{Derived, NamespaceId, Record, Slot};
+use super::record::{Derived, KindId, NamespaceId, Record, Slot};
 use super::state::{KindStore, Parent, State};
 use super::{ClusterIndex, KindState};
-
-/// Nodes of one resource tree; the rest is not shown.
-const TREE_NODES_MAX: usize = 100_000;
 
 /// The live objects of one application, and what is not known.
 #[derive(Clone, Debug, Default)]
@@ -170,52 +166,6 @@ impl ClusterIndex {
         state.slot(key).map(|slot| state.applications(&slot)).unwrap_or_default()
     }
 
-    /// The given objects and everything below them, parents first; objects that do not exist are left out
-    /// (ENG-29, ENG-196).
-    pub fn tree(&self, roots: &[ResourceKey]) -> Vec<TreeNode> {
-        let state = self.shared.state.lock();
-        let mut nodes = Vec::new();
-        state.walk(roots, |slot, record, is_root| nodes.push(state.node(slot, record, is_root)));
-        nodes
-    }
-
-    /// What was derived of everything below the given objects (ENG-202).
-    pub fn derived_below(&self, roots: &[ResourceKey]) -> Vec<(ResourceKey, Arc<Derived>)> {
-        let state = self.shared.state.lock();
-        let mut found = Vec::new();
-        state.walk(roots, |slot, record, is_root| {
-            found.extend(record.derived().filter(|_| !is_root).map(|it| (state.key(slot), Arc::clone(it))));
-        });
-        found
-    }
-
-    /// The nodes with running Pods among the given objects and below them, by name (ENG-203).
-    pub fn hosts(&self, roots: &[ResourceKey]) -> Vec<HostUse> {
-        let state = self.shared.state.lock();
-        let mut found: BTreeMap<SmolStr, Amounts> = BTreeMap::new();
-        state.walk(roots, |_, record, _| {
-            let host = record.derived().and_then(|derived| derived.host.as_deref());
-            if let Some(Host::Guest { node, asks }) = host {
-                let asked = found.entry(node.clone()).or_default();
-                *asked = asked.with(*asks, i64::saturating_add);
-            }
-        });
-        let node_of = |name: &SmolStr| {
-            let slot = state.slot(&ResourceKey::new("", "Node", "", name))?;
-            match state.record(&slot)?.derived()?.host.as_deref()? {
-                Host::Node { has, shown } => Some((*has, shown.clone())),
-                Host::Guest { .. } => None,
-            }
-        };
-        let host = |(name, asked)| HostUse {
-            asked_by_all: state.asked.get(&name).copied().unwrap_or_default(),
-            node: node_of(&name),
-            name,
-            asked,
-        };
-        found.into_iter().map(host).collect()
-    }
-
     /// Objects of a namespace that have no owner, by key (ENG-198). Cluster-scoped ones with an empty name.
     pub fn top_level(&self, namespace: &str) -> Vec<TreeNode> {
         let state = self.shared.state.lock();
@@ -225,11 +175,7 @@ impl ClusterIndex {
             let Ok(number) = u32::try_from(number) else { break };
             for ((namespace, name), record) in in_namespace(store, id) {
                 if record.owners.is_empty() {
-                    let slot = Slot {
-                        kind: super::record::KindId(number),
-                        namespace: *namespace,
-                        name: name.clone(),
-                    };
+                    let slot = Slot { kind: KindId(number), namespace: *namespace, name: name.clone() };
                     nodes.push(state.node(&slot, record, true));
                 }
             }
@@ -280,30 +226,7 @@ impl State {
         self.store_mut(slot.kind)?.objects.get_mut(&(slot.namespace, slot.name.clone()))
     }
 
-    /// Shows the given objects and what is below them, each once, parents first.
-    fn walk(&self, roots: &[ResourceKey], mut show: impl FnMut(&Slot, &Record, bool)) {
-        let mut seen: HashSet<Slot> = HashSet::new();
-        let mut shown = 0;
-        let mut level: Vec<Slot> = roots.iter().filter_map(|key| self.slot(key)).collect();
-        let roots: BTreeSet<Slot> = level.iter().cloned().collect();
-        while !level.is_empty() && shown < TREE_NODES_MAX {
-            let mut below = BTreeMap::new();
-            for slot in level {
-                if !seen.insert(slot.clone()) {
-                    continue;
-                }
-                let Some(record) = self.record(&slot) else { continue };
-                show(&slot, record, roots.contains(&slot));
-                shown += 1;
-                for child in self.children_of(&slot, record) {
-                    below.insert(self.key(&child), child);
-                }
-            }
-            level = below.into_values().collect();
-        }
-    }
-
-    fn node(&self, slot: &Slot, record: &Record, is_root: bool) -> TreeNode {
+    pub(super) fn node(&self, slot: &Slot, record: &Record, is_root: bool) -> TreeNode {
         let parents = if is_root {
             Vec::new()
         } else {
@@ -330,7 +253,7 @@ impl State {
     }
 
     /// Children by uid or by name, inside the namespace of their parent unless it has none (ENG-29).
-    fn children_of(&self, slot: &Slot, record: &Record) -> Vec<Slot> {
+    pub(super) fn children_of(&self, slot: &Slot, record: &Record) -> Vec<Slot> {
         let by_uid = self.children.get(&Parent::Uid(record.uid.clone()));
         let by_name = self.children.get(&Parent::Named(slot.clone()));
         let is_inside =
@@ -356,7 +279,7 @@ impl State {
     }
 
     /// The stateful set that made a volume claim without owners.
-    fn stateful_set_of(&self, slot: &Slot) -> Option<Slot> {
+    pub(super) fn stateful_set_of(&self, slot: &Slot) -> Option<Slot> {
         let store = self.store(slot.kind)?;
         let is_claim = store.group_kind.group.is_empty() && store.group_kind.kind == "PersistentVolumeClaim";
         if !is_claim || !self.record(slot)?.owners.is_empty() {

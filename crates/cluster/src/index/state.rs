@@ -15,7 +15,7 @@ use crate::watch::parse::{Head, MetadataHead, stored_object};
 use crate::watch::{Form, Verdict, Witness};
 
 /// Owners followed upwards from one object.
-const OWNER_DEPTH_MAX: usize = 32;
+pub(super) const OWNER_DEPTH_MAX: usize = 32;
 /// A list that loses fewer objects is believed at once.
 const DOUBT_OBJECTS_MIN: usize = 10;
 

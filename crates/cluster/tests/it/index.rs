@@ -105,7 +105,7 @@ async fn eng_30_descendants_belong_to_the_application_of_their_owner() {
         told.insert(key.kind);
     }
     let root = ResourceKey::new("apps", "Deployment", "it-tree", "web");
-    let nodes = started.index.tree(std::slice::from_ref(&root));
+    let nodes = started.index.tree(std::slice::from_ref(&root), &|_| true);
     assert_eq!(nodes[0].key, root);
     assert!(nodes[0].parents.is_empty() && nodes[0].object.is_some());
     let child = nodes.iter().find(|node| node.key.kind == "ReplicaSet").unwrap();

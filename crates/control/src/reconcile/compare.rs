@@ -83,6 +83,39 @@ impl Subject<'_> {
     }
 }
 
+/// Live objects with the application's tracking metadata that its project permits, and the unreadable ones among them.
+/// Objects in namespaces that the project does not permit are neither compared nor an obstacle (CTL-72, INV-16).
+pub(super) fn managed(subject: Subject<'_>, ownership: &Ownership<'_>, ways: &[u64]) -> Managed {
+    let mut found = subject.resolved.destination.index.managed(&ownership.marks(), ways);
+    found.objects.retain(|object| subject.is_visible(&object.key()) && ownership.owns(object));
+    found.unreadable.retain(|(key, _)| subject.is_visible(key));
+    found
+}
+
+/// Keys of live objects that targets declare. Each target yields a namespaced and a cluster-scoped key: a kind has one
+/// scope, so only one of the two can exist.
+pub(super) fn declared_keys<'t>(
+    targets: &'t Targets,
+    namespace: &'t str,
+) -> impl Iterator<Item = ResourceKey> + use<'t> {
+    targets.objects.iter().flat_map(move |target| {
+        let key = target.key();
+        let own = if key.namespace.is_empty() { key.in_namespace(namespace) } else { key.clone() };
+        [key.in_namespace(""), own]
+    })
+}
+
+/// Whether one of the targets declares a live object.
+pub(super) fn is_declared(targets: &Targets, namespace: &str, key: &ResourceKey) -> bool {
+    let is_it = |target: &Arc<Object>| {
+        let own = if target.namespace().is_empty() { namespace } else { target.namespace() };
+        target.name() == key.name
+            && target.gvk().group_kind() == key.group_kind()
+            && (key.namespace.is_empty() || key.namespace == own)
+    };
+    targets.objects.iter().any(is_it)
+}
+
 /// Loads targets and compares.
 pub(super) async fn application(
     cx: &AppContext<'_>,
@@ -122,7 +155,7 @@ pub(super) async fn with_targets(subject: Subject<'_>, targets: Targets) -> Resu
     let previous = subject.cx.previous();
     let ownership = subject.cx.ownership(&previous);
     let ways = subject.cx.ways_read(&ownership);
-    let found = subject.resolved.destination.index.managed(&ownership.marks(), &ways);
+    let found = managed(subject, &ownership, &ways);
     if !found.is_looked_for && found.cluster_error.is_none() {
         return Err(Unavailable::NotReady);
     }
@@ -133,9 +166,8 @@ async fn with_managed(
     subject: Subject<'_>,
     targets: Targets,
     ownership: Ownership<'_>,
-    mut found: Managed,
+    found: Managed,
 ) -> Compared {
-    found.objects.retain(|object| ownership.owns(object));
     if subject.resolved.destination.is_stopped() {
         let message = "Failed to load live state: the configuration of the cluster changed".to_owned();
         return failed(subject, targets, message);
@@ -148,15 +180,7 @@ async fn with_managed(
     // evidence (law 3). Its targets are read one by one; an object of ours without a target stays a question.
     let unknown: HashMap<GroupKind, String> = found.incomplete.into_iter().collect();
     let namespace = &subject.cx.app.spec.destination.namespace;
-    let mut wanted: HashSet<ResourceKey> = HashSet::new();
-    for target in targets.objects.iter() {
-        wanted.insert(target.key().in_namespace(""));
-        wanted.insert(if target.namespace().is_empty() {
-            target.key().in_namespace(namespace)
-        } else {
-            target.key()
-        });
-    }
+    let wanted: HashSet<ResourceKey> = declared_keys(&targets, namespace).collect();
     let (doubtful, live): (Vec<_>, Vec<_>) =
         found.objects.into_iter().partition(|object| unknown.contains_key(&object.gvk().group_kind()));
     if let Some(object) = doubtful.iter().find(|object| !wanted.contains(&object.key())) {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tiphys_api::application::ApplicationSource;
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
-use tiphys_render::{PATH_NOT_FOUND, Tree};
+use tiphys_render::PATH_NOT_FOUND;
 
 use super::load::AppContext;
 use super::resolve::Resolved;
 use crate::hydration;
 use crate::memory::{SourcesId, Targets};
 use crate::rendering::{RenderFailure, Stamp};
-use crate::targets::{self, Admitted, TargetError, TargetRequest};
+use crate::targets::{self, Admitted, TargetError, TargetRequest, Upload};
 
 /// Targets to load.
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ pub(super) async fn load(
 pub(super) async fn load_uploaded(
     cx: &AppContext<'_>,
     resolved: &Resolved,
-    upload: Arc<dyn Tree>,
+    upload: Upload,
 ) -> Result<Targets, Unavailable> {
     let failed = |error: &dyn std::fmt::Display| Unavailable::Failed(error.to_string());
     // What comes with a call has no signature to verify, as what comes with an operation (REP-202).

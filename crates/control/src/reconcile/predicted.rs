@@ -10,8 +10,9 @@ use tiphys_object::{Object, ResourceKey, access};
 
 use super::load::AppContext;
 use super::resolve::Resolved;
-use super::resource::{failed, is_managed};
+use super::resource::failed;
 use super::shown::{ShowError, begin, hide, mask, resolved, value_of};
+use super::visible::{VisibleNode, VisibleObjects};
 use crate::app_key::AppKey;
 use crate::context::Context;
 
@@ -79,21 +80,20 @@ async fn answer(
     pair: &AskedPair,
 ) -> Result<(Option<Value>, Option<Value>), ShowError> {
     let Some(known) = &pair.live else { return Ok((None, pair.target.clone())) };
-    if !is_managed(cx, resolved, &pair.key) {
-        let ResourceKey { group, kind, namespace, name } = &pair.key;
-        let text = format!(
-            "resource {group}/{kind} {namespace}/{name} is not managed by application {}",
-            cx.key.name
-        );
-        return Err(ShowError::Denied(text));
-    }
+    resolved.refusal(&pair.key, &cx.world).map_or(Ok(()), |refusal| Err(ShowError::Denied(refusal)))?;
+    let objects = VisibleObjects::of(cx, resolved);
+    let node = managed(cx, &objects, &pair.key).await?;
     let Some(target) = &pair.target else {
         // Nothing is predicted for what nobody wants; it is shown as it is.
-        let live = read(cx, resolved, ignore, &Target::of(known)).await?;
+        let live = read(cx, (&objects, &node), ignore, &node.target()).await?;
         return Ok((live, None));
     };
     let wanted = Target::of(target);
-    let live = read(cx, resolved, ignore, &wanted).await?;
+    if wanted.key() != pair.key {
+        let text = format!("the manifest for {} is about {}", pair.key, wanted.key());
+        return Err(ShowError::Failed(text));
+    }
+    let live = read(cx, (&objects, &node), ignore, &wanted).await?;
     let Some(live) = live else { return Ok((None, Some(target.clone()))) };
     let mut target = target.clone();
     unhide(&mut target, known, &live);
@@ -105,16 +105,34 @@ async fn answer(
     Ok((Some(live), Some(predicted)))
 }
 
+/// Finds an object that the application itself manages (API-145). Every other key gets the same refusal.
+async fn managed(
+    cx: &AppContext<'_>,
+    objects: &VisibleObjects<'_>,
+    key: &ResourceKey,
+) -> Result<VisibleNode, ShowError> {
+    let refused = || {
+        let ResourceKey { group, kind, namespace, name } = key;
+        let app = &cx.key.name;
+        let text = format!("resource {group}/{kind} {namespace}/{name} is not managed by application {app}");
+        ShowError::Denied(text)
+    };
+    match objects.find(key).await {
+        Ok(node) if node.is_root() => Ok(node),
+        Ok(_) | Err(ShowError::NotFound(_)) => Err(refused()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The live object in the version of a target.
 async fn read(
     cx: &AppContext<'_>,
-    resolved: &Resolved,
+    (objects, node): (&VisibleObjects<'_>, &VisibleNode),
     ignore: &IgnoreRules,
     target: &Target,
 ) -> Result<Option<Value>, ShowError> {
     let managers = ignore.managers_of(&target.gvk, &target.namespace, &target.name);
-    let read = resolved.destination.writer.get_with_books(target, &managers).await;
-    let object = read.map_err(|error| {
+    let object = objects.read_with_books(node, target, &managers).await.map_err(|error| {
         ShowError::Unavailable(format!("{} of application {}: {error}", target.key(), cx.key.name))
     })?;
     object.as_deref().map(value_of).transpose()

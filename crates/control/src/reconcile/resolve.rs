@@ -10,7 +10,7 @@ use tiphys_api::names::{GROUP, VERSION};
 use tiphys_cluster::Target;
 use tiphys_engine::tracking::qualified_name;
 use tiphys_installation::NoProject;
-use tiphys_object::{GroupKind, Gvk, Object};
+use tiphys_object::{GroupKind, Gvk, Object, ResourceKey};
 use tiphys_policy::permit::{Governed, Permit};
 use tiphys_policy::project::{Account, ServiceAccountError};
 use tiphys_policy::spec_check::Finding;
@@ -78,11 +78,19 @@ async fn is_project_late(cx: &AppContext<'_>) -> bool {
     matches!(Box::pin(cx.controller.home.get(&target)).await, Ok(Some(_)))
 }
 
-/// Why nothing is done with an application: the digest that stands for it on objects is another one's (TRK-55).
+/// Reason not to reconcile an application: another application has the same instance digest (TRK-55). The other
+/// application is named only if it belongs to the same project (SEC-25).
 pub(super) fn collision(cx: &AppContext<'_>) -> Option<String> {
-    let (digest, other) = cx.controller.store.collision(&cx.key)?;
-    let other = qualified_name(&other.namespace, &other.name);
-    Some(format!("application instance hash {digest} collides with application {other}"))
+    let store = &cx.controller.store;
+    let (digest, other) = store.collision(&cx.key)?;
+    let project = store.get(&other).and_then(|entry| entry.parse().ok());
+    let is_own = project.is_some_and(|app| app.project() == cx.app.project());
+    let other = if is_own {
+        format!("application {}", qualified_name(&other.namespace, &other.name))
+    } else {
+        "an application of another project".to_owned()
+    };
+    Some(format!("application instance hash {digest} collides with {other}"))
 }
 
 /// As whom changes are made at a destination, or why nothing may be changed there (REP-191).
@@ -117,6 +125,13 @@ impl Resolved {
     pub(super) fn permit(&self, object: &Object, world: &World) -> Result<Permit, String> {
         let namespaced = self.scope_of(&object.gvk().group_kind())?;
         self.governed(world)?.permit(&object.key(), namespaced)
+    }
+
+    /// Reason why an object with this key may not be changed at the destination, if any. Does not look the object up, so
+    /// the refusal is the same whether it exists (SEC-25).
+    pub(super) fn refusal(&self, key: &ResourceKey, world: &World) -> Option<String> {
+        let namespaced = self.scope_of(&key.group_kind()).ok()?;
+        self.governed(world).and_then(|governed| governed.permit(key, namespaced)).err()
     }
 
     /// What the sync windows of the project say.

@@ -2,79 +2,23 @@
 //! (API-139..144, API-149). Who asks was authorized for the application; here the project is asked for the object.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::codes::HealthCode;
 use tiphys_cluster::{
-    ApiError, Deleted, ExecQuery, ExecSink, ExecStream, LogLines, LogQuery, PatchKind, Removal, Seen, Target,
+    ApiError, Deleted, ExecQuery, ExecSink, ExecStream, LogLines, LogQuery, PatchKind, Removal, Seen,
     TreeNode, events_about,
 };
-use tiphys_object::{Gvk, Object, ResourceKey};
+use tiphys_object::{GroupKind, Object, ResourceKey};
 
+use super::compare::{Subject, is_declared};
 use super::load::AppContext;
-use super::resolve::{self, Resolved};
-use super::shown::{ShowError, begin, hide, key_of, mask, orphan_nodes, resolved, value_of};
+use super::resolve;
+use super::shown::{ShowError, begin, hide, key_of, mask, resolved, value_of};
+use super::visible::{VisibleNode, VisibleObjects, missing};
 use crate::app_key::AppKey;
 use crate::context::Context;
-
-pub(super) fn missing(cx: &AppContext<'_>, named: &ResourceKey) -> ShowError {
-    let ResourceKey { group, kind, name, .. } = named;
-    ShowError::NotFound(format!("{kind} {group} {name} not found as part of application {}", cx.key.name))
-}
-
-/// What the application manages: by its marks, and what its status lists.
-fn roots(
-    cx: &AppContext<'_>,
-    resolved: &Resolved,
-    listed: impl Fn(&ResourceKey) -> bool,
-) -> Vec<ResourceKey> {
-    let index = &resolved.destination.index;
-    let previous = cx.previous();
-    let ownership = cx.ownership(&previous);
-    let owned = index.managed(&ownership.marks(), &ownership.ways());
-    let owned = owned.objects.iter().filter(|object| ownership.owns(object)).map(|object| object.key());
-    let mut roots: Vec<ResourceKey> = owned.collect();
-    roots.extend(cx.app.status.resources.iter().map(key_of).filter(listed));
-    roots
-}
-
-/// Whether a resource is one that the application manages itself.
-pub(super) fn is_managed(cx: &AppContext<'_>, resolved: &Resolved, named: &ResourceKey) -> bool {
-    roots(cx, resolved, |key| key == named).contains(named)
-}
-
-/// The same with everything below it.
-fn nodes(cx: &AppContext<'_>, resolved: &Resolved, listed: impl Fn(&ResourceKey) -> bool) -> Vec<TreeNode> {
-    resolved.destination.index.tree(&roots(cx, resolved, listed))
-}
-
-/// The node of a resource, as it was seen last.
-pub(super) fn find(
-    cx: &AppContext<'_>,
-    resolved: &Resolved,
-    named: &ResourceKey,
-) -> Result<TreeNode, ShowError> {
-    let found = nodes(cx, resolved, |key| key == named).into_iter().find(|node| node.key == *named);
-    found.ok_or_else(|| missing(cx, named))
-}
-
-pub(super) fn target_of(node: &TreeNode) -> Target {
-    let gvk = Gvk::new(&node.key.group, &node.version, &node.key.kind);
-    Target::new(gvk, &node.key.namespace, &node.key.name)
-}
-
-pub(super) async fn read(
-    cx: &AppContext<'_>,
-    resolved: &Resolved,
-    node: &TreeNode,
-) -> Result<Arc<Object>, ShowError> {
-    let destination = &resolved.destination;
-    let read = destination.index.live(&destination.writer, &target_of(node)).await;
-    let object = read.map_err(|error| ShowError::Unavailable(error.to_string()))?;
-    object.ok_or_else(|| missing(cx, &node.key))
-}
 
 /// A live object of an application, without secrets (API-139).
 pub(crate) async fn resource(
@@ -84,7 +28,8 @@ pub(crate) async fn resource(
 ) -> Result<Value, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
-    let object = read(&cx, &resolved, &find(&cx, &resolved, named)?).await?;
+    let objects = VisibleObjects::of(&cx, &resolved);
+    let object = objects.read(&objects.find(named).await?).await?;
     shown(&cx, &object)
 }
 
@@ -111,10 +56,12 @@ pub(crate) async fn patch(
 ) -> Result<Value, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
-    let node = find(&cx, &resolved, named)?;
-    let object = read(&cx, &resolved, &node).await?;
+    resolved.refusal(named, &cx.world).map_or(Ok(()), |refusal| Err(ShowError::Denied(refusal)))?;
+    let objects = VisibleObjects::of(&cx, &resolved);
+    let node = objects.find(named).await?;
+    let object = objects.read(&node).await?;
     let permit = resolved.permit(&object, &cx.world).map_err(ShowError::Denied)?;
-    let written = resolved.destination.writer.patch_of(&permit, &target_of(&node), kind, patch).await;
+    let written = resolved.destination.writer.patch_of(&permit, &node.target(), kind, patch).await;
     let written = written.map_err(|error| failed("patch", named, &error))?;
     shown(&cx, &written)
 }
@@ -128,11 +75,13 @@ pub(crate) async fn delete(
 ) -> Result<(), ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
-    let node = find(&cx, &resolved, named)?;
-    let object = read(&cx, &resolved, &node).await?;
+    resolved.refusal(named, &cx.world).map_or(Ok(()), |refusal| Err(ShowError::Denied(refusal)))?;
+    let objects = VisibleObjects::of(&cx, &resolved);
+    let node = objects.find(named).await?;
+    let object = objects.read(&node).await?;
     let permit = resolved.permit(&object, &cx.world).map_err(ShowError::Denied)?;
     let options = removal.options(object.metadata());
-    match resolved.destination.writer.delete(&permit, &target_of(&node), &options).await {
+    match resolved.destination.writer.delete(&permit, &node.target(), &options).await {
         Ok(Deleted::Accepted) => Ok(()),
         Ok(Deleted::Absent) => Err(missing(&cx, named)),
         Err(error) => Err(failed("delete", named, &error)),
@@ -147,10 +96,13 @@ pub(crate) async fn events(
 ) -> Result<Vec<Value>, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
-    let is_meant =
-        |node: &TreeNode| node.uid == uid && node.key.name == name && node.key.namespace == namespace;
-    let found = nodes(&cx, &resolved, |key| key.name == name && key.namespace == namespace);
-    let is_known = found.iter().any(is_meant) || orphan_nodes(&cx, &resolved, &found).iter().any(is_meant);
+    let is_meant = |visible: &VisibleNode| {
+        let node = visible.as_node();
+        node.uid == uid && node.key.name == name && node.key.namespace == namespace
+    };
+    let objects = VisibleObjects::of(&cx, &resolved);
+    let found = objects.all(None).await?;
+    let is_known = found.iter().any(is_meant) || objects.orphans(&found).iter().any(is_meant);
     if !is_known {
         let text = format!("{name} not found as part of application {}", cx.key.name);
         return Err(ShowError::NotFound(text));
@@ -169,12 +121,15 @@ pub(crate) async fn pods(
 ) -> Result<Vec<(String, String)>, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
-    let found = nodes(&cx, &resolved, |_| true);
-    Ok(matching_pods(&found, below))
+    let found = VisibleObjects::of(&cx, &resolved).all(Some(&GroupKind::new("", "Pod"))).await?;
+    Ok(matching_pods(found.iter().map(VisibleNode::as_node), below))
 }
 
 /// Pods that match, or that something belongs to which does.
-fn matching_pods(nodes: &[TreeNode], below: &ResourceKey) -> Vec<(String, String)> {
+fn matching_pods<'n>(
+    nodes: impl Iterator<Item = &'n TreeNode> + Clone,
+    below: &ResourceKey,
+) -> Vec<(String, String)> {
     let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
     let matches = |key: &ResourceKey| {
         is(&below.group, &key.group)
@@ -182,7 +137,7 @@ fn matching_pods(nodes: &[TreeNode], below: &ResourceKey) -> Vec<(String, String
             && is(&below.namespace, &key.namespace)
             && is(&below.name, &key.name)
     };
-    let by_key: HashMap<&ResourceKey, &TreeNode> = nodes.iter().map(|node| (&node.key, node)).collect();
+    let by_key: HashMap<&ResourceKey, &TreeNode> = nodes.clone().map(|node| (&node.key, node)).collect();
     let is_meant = |pod: &TreeNode| {
         let (mut open, mut seen) = (vec![&pod.key], HashSet::new());
         while let Some(key) = open.pop() {
@@ -195,7 +150,7 @@ fn matching_pods(nodes: &[TreeNode], below: &ResourceKey) -> Vec<(String, String
         }
         false
     };
-    let pods = nodes.iter().filter(|node| node.key.kind == "Pod" && node.key.group.is_empty());
+    let pods = nodes.filter(|node| node.key.kind == "Pod" && node.key.group.is_empty());
     let pods = pods.filter(|pod| is_meant(pod));
     let mut found: Vec<(String, String)> =
         pods.map(|pod| (pod.key.namespace.to_string(), pod.key.name.to_string())).collect();
@@ -204,7 +159,7 @@ fn matching_pods(nodes: &[TreeNode], below: &ResourceKey) -> Vec<(String, String
     found
 }
 
-/// Begins to read the log of a pod that [`pods`] has named.
+/// Starts reading the log of a pod of the application.
 pub(crate) async fn log(
     controller: &Context,
     key: &AppKey,
@@ -213,6 +168,8 @@ pub(crate) async fn log(
 ) -> Result<LogLines, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
+    let named = ResourceKey::new("", "Pod", namespace, pod);
+    VisibleObjects::of(&cx, &resolved).find(&named).await?;
     let connection = resolved.destination.index.connection();
     connection.log(namespace, pod, query).await.map_err(|error| ShowError::Unavailable(error.to_string()))
 }
@@ -231,13 +188,16 @@ pub(crate) async fn exec(
     let resolved = resolved(&cx).await?;
     let named = ResourceKey::new("", "Pod", &query.namespace, &query.pod);
     let foreign = || ShowError::NotFound("Pod doesn't belong to specified app".to_owned());
-    let node = nodes(&cx, &resolved, |key| *key == named).into_iter().find(|node| node.key == named);
-    let node = node.ok_or_else(foreign)?;
-    let read = resolved.destination.writer.get(&target_of(&node)).await;
+    let objects = VisibleObjects::of(&cx, &resolved);
+    let node = objects.find(&named).await.map_err(|error| match error {
+        ShowError::NotFound(_) => foreign(),
+        error => error,
+    })?;
+    let read = resolved.destination.writer.get(&node.target()).await;
     let pod = read.map_err(|error| ShowError::Unavailable(error.to_string()))?;
     let pod = pod.ok_or_else(|| ShowError::NotFound("Cannot find pod".to_owned()))?;
     // Another one of the same name may have taken its place since it was seen.
-    if pod.metadata().uid != node.uid {
+    if !objects.is_same(&node, &pod) {
         return Err(foreign());
     }
     if !is_running(&value_of(&pod)?, &query.container) {
@@ -257,22 +217,47 @@ fn is_running(pod: &Value, container: &str) -> bool {
         .any(|status| status.pointer("/state/running").is_some())
 }
 
+/// Whether callers of an application may see an object now. Streams check repeatedly; an unavailable cluster is an error
+/// and does not revoke anything.
+pub(crate) async fn is_visible(
+    controller: &Context,
+    key: &AppKey,
+    named: &ResourceKey,
+) -> Result<bool, ShowError> {
+    let found = async {
+        let cx = begin(controller, key)?;
+        let resolved = resolved(&cx).await?;
+        VisibleObjects::of(&cx, &resolved).find(named).await.map(drop)
+    };
+    match found.await {
+        Ok(()) => Ok(true),
+        Err(error @ ShowError::Unavailable(_)) => Err(error),
+        Err(ShowError::NotFound(_) | ShowError::Denied(_) | ShowError::Failed(_)) => Ok(false),
+    }
+}
+
 /// Health of the resources of an application's status where the status leaves it to the tree (API-118): as it was found
-/// at the last comparison, and `Missing` where there is none. What is not known is left out.
+/// at the last comparison, and `Missing` for declared objects that do not exist. Unknown health is left out, and so are
+/// entries of the status that the comparison did not contain.
 pub(crate) async fn health(controller: &Context, key: &AppKey) -> Vec<(ResourceKey, HealthStatus)> {
     let Ok(cx) = begin_with_verdicts(controller, key) else { return Vec::new() };
     let Ok(resolved) = resolve::resolve(&cx).await else { return Vec::new() };
     let memory = cx.memory.lock();
+    let subject = Subject { cx: &cx, resolved: &resolved };
+    let namespace = &cx.app.spec.destination.namespace;
     let of = |key: &ResourceKey, is_hook: bool| {
+        let is_declared = memory.targets.as_ref().is_some_and(|targets| is_declared(targets, namespace, key));
         if matches!(resolved.destination.index.get(key), Seen::Absent) {
             let message = "Resource has not been created".to_owned();
             let status = HealthCode::Missing.into();
-            return (!is_hook).then(|| HealthStatus { status, message, ..HealthStatus::default() });
+            let missing = HealthStatus { status, message, ..HealthStatus::default() };
+            return (is_declared && !is_hook).then_some(missing);
         }
         memory.verdicts.get(key)?.shown_health()
     };
     let keys = cx.app.status.resources.iter().map(|resource| (key_of(resource), resource.hook));
-    keys.filter_map(|(key, is_hook)| of(&key, is_hook).map(|health| (key, health))).collect()
+    let visible = keys.filter(|(key, _)| subject.is_visible(key));
+    visible.filter_map(|(key, is_hook)| of(&key, is_hook).map(|health| (key, health))).collect()
 }
 
 /// The application with the memory of its rounds, which is only looked at.
@@ -331,7 +316,7 @@ mod tests {
             node("", "Pod", "odd", &[("", "Pod", "odd")]),
         ];
         let names = |below: ResourceKey| -> Vec<String> {
-            matching_pods(&nodes, &below).into_iter().map(|(_, name)| name).collect()
+            matching_pods(nodes.iter(), &below).into_iter().map(|(_, name)| name).collect()
         };
         assert_eq!(names(ResourceKey::new("", "", "", "")), ["odd", "web-1-a", "web-1-b"]);
         let of = |group: &str, kind: &str, name: &str| ResourceKey::new(group, kind, "", name);

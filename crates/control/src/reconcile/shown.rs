@@ -13,26 +13,26 @@ use serde_json::{Map, Value, json};
 use tiphys_api::Application;
 use tiphys_api::application::{ApplicationSource, ResourceStatus};
 use tiphys_api::names::{GROUP, VERSION};
-use tiphys_cluster::{OrphanQuery, ParentRef, TreeNode};
+use tiphys_cluster::{ParentRef, TreeNode};
 use tiphys_engine::diff::{DiffOptions, diff};
 use tiphys_engine::mask::SecretMask;
-use tiphys_engine::tracking::Neighbours as _;
 use tiphys_engine::tree::{self, NodeInfo};
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
 use tiphys_object::host::{Amounts, HostUse};
 use tiphys_object::{Gvk, Object, ResourceKey};
-use tiphys_policy::project::monitors_orphans;
 
-use super::compare::{self, Compared, Subject};
+use super::compare::{self, Compared};
 use super::desired::{self, Unavailable, Wanted};
 use super::load::{self, AppContext, Others};
 use super::resolve::{self, Resolved, Unresolved};
+use super::visible::{VisibleNode, VisibleObjects};
 use crate::app_key::AppKey;
 use crate::clusters::custom_labels;
 use crate::context::Context;
 use crate::memory::{AppMemory, Targets, Verdict};
 use crate::queue::Priority;
 use crate::scripts::Programs;
+use crate::targets::Upload;
 
 /// Why something cannot be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,14 +138,14 @@ fn rendered(app: &Application) -> &[ApplicationSource] {
 }
 
 /// The revisions that were compared last; none where the sources changed since.
-fn compared_revisions(cx: &AppContext<'_>) -> Vec<String> {
+pub(super) fn compared_revisions(cx: &AppContext<'_>) -> Vec<String> {
     let sync = &cx.app.status.sync;
     let all = if cx.app.is_multi_source() { sync.revisions.clone() } else { vec![sync.revision.clone()] };
     let is_complete = all.len() == cx.app.sources().len() && all.iter().all(|revision| !revision.is_empty());
     if is_complete { all } else { Vec::new() }
 }
 
-fn wanted<'a>(cx: &'a AppContext<'_>, revisions: &'a [String]) -> Wanted<'a> {
+pub(super) fn wanted<'a>(cx: &'a AppContext<'_>, revisions: &'a [String]) -> Wanted<'a> {
     let refresh = Refresh { level: Level::Recent, kind: RefreshKind::Normal, reason: Reason::Internal };
     // Sources that are named are not remembered by those who hold the application.
     Wanted { refresh, sources: Some(cx.app.sources()), revisions }
@@ -188,16 +188,18 @@ pub(crate) async fn manifests(
     shown_targets(&cx, &targets)
 }
 
-/// The same with files in place of the first source's repository: a `tar.gz` (API-147).
+/// Renders with the files of a `tar.gz` instead of the first source's repository (API-147). Programs and plugins receive
+/// them only if the caller may update the application.
 pub(crate) async fn manifests_with_files(
     controller: &Context,
     key: &AppKey,
-    packed: Bytes,
+    (packed, may_run_programs): (Bytes, bool),
 ) -> Result<Vec<Value>, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
     let upload = controller.sources.uploaded(packed).await;
-    let upload = upload.map_err(|error| ShowError::Failed(error.to_string()))?;
+    let tree = upload.map_err(|error| ShowError::Failed(error.to_string()))?;
+    let upload = Upload { tree, may_run_programs };
     let targets = desired::load_uploaded(&cx, &resolved, upload).await?;
     shown_targets(&cx, &targets)
 }
@@ -263,28 +265,6 @@ pub(crate) async fn managed(controller: &Context, key: &AppKey) -> Result<Vec<Va
     cx.programs.compute(pairs.len(), show).await
 }
 
-/// What lies beside the roots of an application and is nobody's, where its project wants to know.
-fn orphans(cx: &AppContext<'_>, resolved: &Resolved, roots: &[ResourceKey]) -> Vec<TreeNode> {
-    if !monitors_orphans(&resolved.project) {
-        return Vec::new();
-    }
-    let subject = Subject { cx, resolved };
-    let query = OrphanQuery {
-        project: &resolved.project,
-        namespace: &cx.app.spec.destination.namespace,
-        roots,
-        is_visible: &|key| subject.is_visible(key),
-        is_named: &|mark| cx.others.named_by(mark).is_some(),
-    };
-    resolved.destination.index.orphans(&query)
-}
-
-/// The same by the nodes that the application has.
-pub(super) fn orphan_nodes(cx: &AppContext<'_>, resolved: &Resolved, nodes: &[TreeNode]) -> Vec<TreeNode> {
-    let roots = nodes.iter().filter(|node| node.parents.is_empty()).map(|node| node.key.clone());
-    orphans(cx, resolved, &roots.collect::<Vec<_>>())
-}
-
 /// The tree of an application's resources (API-137): an `ApplicationTree`.
 pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<Value, ShowError> {
     let cx = begin(controller, key)?;
@@ -292,14 +272,12 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
     let compared = compared(&cx, &resolved).await?;
     let statuses = with_health(&cx, &compared);
     let pairs = &compared.comparison.resources;
-    let roots: Vec<ResourceKey> =
-        pairs.iter().filter_map(|pair| pair.live.as_ref()).map(|live| live.key()).collect();
-    let index = &resolved.destination.index;
     let labels = custom_labels(&cx.world);
-    let found = index.tree(&roots);
-    let known: HashSet<&ResourceKey> = found.iter().map(|node| &node.key).collect();
+    let objects = VisibleObjects::of(&cx, &resolved);
+    let found = objects.of_comparison(&compared);
+    let known: HashSet<&ResourceKey> = found.iter().map(VisibleNode::key).collect();
     let mut nodes: Vec<Value> = Vec::with_capacity(found.len());
-    for node in &found {
+    for node in found.iter().map(VisibleNode::as_node) {
         let text = node.object.as_deref().map(value_of).transpose()?;
         nodes.push(shown_node(node, text.as_ref(), statuses.get(&node.key), &labels));
     }
@@ -313,14 +291,15 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
             None => missing_node(&pair.key, &pair.gvk),
         });
     }
-    let orphans = orphans(&cx, &resolved, &roots);
-    let orphaned: Vec<Value> = orphans.iter().map(|node| shown_node(node, None, None, &labels)).collect();
+    let orphans = objects.orphans(&found);
+    let orphaned: Vec<Value> =
+        orphans.iter().map(|orphan| shown_node(orphan.as_node(), None, None, &labels)).collect();
     let mut shown = Map::new();
     shown.insert("nodes".to_owned(), nodes.into());
     if !orphaned.is_empty() {
         shown.insert("orphanedNodes".to_owned(), orphaned.into());
     }
-    let hosts = index.hosts(&roots);
+    let hosts = objects.hosts(&found);
     if !hosts.is_empty() {
         shown.insert("hosts".to_owned(), hosts.iter().map(shown_host).collect());
     }

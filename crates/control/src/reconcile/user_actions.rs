@@ -16,8 +16,9 @@ use tiphys_policy::permit::Permit;
 use super::load::AppContext;
 use super::record;
 use super::resolve::Resolved;
-use super::resource::{failed, find, missing, read, target_of};
+use super::resource::failed;
 use super::shown::{ShowError, begin, resolved, value_of};
+use super::visible::{VisibleObjects, missing};
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::scripts::Programs;
@@ -39,9 +40,12 @@ impl Subject {
             return read.map(Self::Itself).ok_or_else(|| missing(cx, named));
         }
         let resolved = resolved(cx).await?;
-        let node = find(cx, &resolved, named)?;
-        let object = read(cx, &resolved, &node).await?;
-        Ok(Self::Part { resolved: Box::new(resolved), target: target_of(&node), object })
+        let (target, object) = {
+            let objects = VisibleObjects::of(cx, &resolved);
+            let node = objects.find(named).await?;
+            (node.target(), objects.read(&node).await?)
+        };
+        Ok(Self::Part { resolved: Box::new(resolved), target, object })
     }
 
     fn object(&self) -> &Arc<Object> {

@@ -375,7 +375,7 @@ async fn api_147_files_that_are_sent_along_are_rendered_instead_of_the_repositor
     let controller = world.controller();
     let send = async |packed: &str| {
         let bytes = base64::engine::general_purpose::STANDARD.decode(packed).unwrap();
-        controller.manifests_with_files(APP, bytes.into()).await
+        controller.manifests_with_files(APP, bytes.into(), false).await
     };
     let shown = send(SENT).await.unwrap();
     let kinds: Vec<&str> = shown.iter().map(|object| object["kind"].as_str().unwrap()).collect();

@@ -1,5 +1,8 @@
 //! Handing requests on to somebody else, and their answers back.
 
+use std::time::Duration;
+
+use futures::future::BoxFuture;
 use http::{HeaderName, Response, header};
 use hyper::body::Frame;
 
@@ -28,15 +31,32 @@ pub(crate) fn head_of(answer: &reqwest::Response) -> Response<Body> {
     response
 }
 
-/// An answer as it comes, piece by piece; what is `kept` is kept until its end.
-pub(crate) fn handed_back<K: Send + 'static>(answer: reqwest::Response, kept: K) -> Response<Body> {
+/// Access check of a streamed response.
+pub(crate) type MayGoOn = Box<dyn Fn() -> BoxFuture<'static, bool> + Send>;
+
+/// Streams a response. Access is checked for every piece, and every `interval` in between; without it the response is cut
+/// off. `kept` is dropped with the response.
+pub(crate) fn handed_back<K: Send + 'static>(
+    answer: reqwest::Response,
+    kept: K,
+    (may_go_on, interval): (MayGoOn, Duration),
+) -> Response<Body> {
     let head = head_of(&answer);
-    let pieces = futures::stream::unfold(Some((answer, kept)), |state| async move {
-        let (mut answer, kept) = state?;
-        match answer.chunk().await {
-            Ok(Some(piece)) => Some((Ok(Frame::data(piece)), Some((answer, kept)))),
-            Ok(None) => None,
-            Err(_) => Some((Err(body::CutOff), None)),
+    let pieces = futures::stream::unfold(Some((answer, kept, may_go_on)), move |state| async move {
+        let (mut answer, kept, may_go_on) = state?;
+        loop {
+            let piece = tokio::time::timeout(interval, answer.chunk()).await;
+            if !may_go_on().await {
+                return Some((Err(body::CutOff), None));
+            }
+            match piece {
+                Ok(Ok(Some(piece))) => {
+                    return Some((Ok(Frame::data(piece)), Some((answer, kept, may_go_on))));
+                }
+                Ok(Ok(None)) => return None,
+                Ok(Err(_)) => return Some((Err(body::CutOff), None)),
+                Err(_elapsed) => {}
+            }
         }
     });
     head.map(|_empty| body::fallible(pieces))

@@ -9,6 +9,7 @@ use tiphys_wire::schema;
 use tiphys_wire::status::Code;
 
 use super::Parts;
+use super::standing::is_over;
 use crate::call::{Admitted, Head, Status, Via};
 use crate::http::{Refused as PageRefused, cookie};
 use crate::identity::{Claims, Identity};
@@ -39,11 +40,35 @@ pub(super) async fn admit(parts: &Parts, head: Head) -> Result<Admitted, Status>
         Err(refused) if refused.is_expired_sso && is_of_sessions(&head) => {
             Ok(Admitted { head, identity: Identity::Known(Claims::expired_sso()), renewed_token: None })
         }
-        Err(_) if is_open(&head) || parts.world.load().is_set("users.anonymous.enabled") => {
+        Err(_) if is_open(&head) || admits_anonymous(parts) => {
             Ok(Admitted { head, identity: Identity::Anonymous, renewed_token: None })
         }
         Err(refused) => Err(refused.status),
     }
+}
+
+/// Repeats the admission of a call: returns its identity now, and whether its token would be renewed. The caller stays the
+/// same: an expired session ends the stream even if anonymous callers have access.
+///
+/// # Errors
+/// If the call would be refused now, or that is unknown.
+pub(super) async fn readmit(parts: &Parts, call: &Admitted, token: &str) -> Result<(Identity, bool), Status> {
+    match &call.identity {
+        Identity::Unchecked => Ok((Identity::Unchecked, false)),
+        Identity::Anonymous if is_open(&call.head) || admits_anonymous(parts) => {
+            Ok((Identity::Anonymous, false))
+        }
+        Identity::Anonymous => Err(is_over()),
+        Identity::Known(_) => match parts.sessions.confirm(token).await {
+            Ok(session) => Ok((Identity::Known(session.claims), session.renewed_token.is_some())),
+            Err(refused) if refused.status.code == Code::Unavailable => Err(refused.status),
+            Err(_refused) => Err(is_over()),
+        },
+    }
+}
+
+fn admits_anonymous(parts: &Parts) -> bool {
+    parts.world.load().is_set("users.anonymous.enabled")
 }
 
 /// Why somebody who comes with a cookie alone is not known (API-33).
@@ -126,7 +151,7 @@ fn is_open(head: &Head) -> bool {
 }
 
 /// The token of a call; the first place that has one counts (API-28).
-fn token(head: &Head) -> Result<String, Status> {
+pub(super) fn token(head: &Head) -> Result<String, Status> {
     if let Some(token) = head.metadata("token").filter(|token| !token.is_empty()) {
         return Ok(token.to_owned());
     }

@@ -17,13 +17,13 @@ use tiphys_cluster::{DeleteOptions, Deleted, Propagation};
 use tiphys_object::selector::Selector;
 use tiphys_object::{Object, access};
 use tiphys_policy::permit::Own;
-use tiphys_policy::rbac::Authorized;
+use tiphys_policy::rbac::{Authorized, Resource, application_object};
 use tiphys_service::application_set::{self as rules, ApplicationSetError, Wanted};
 use tiphys_service::{Caller, Change, Guarded, Planned};
 use tiphys_wire::status::Code;
 
 use self::generate::generated;
-use super::context::Context;
+use super::context::{Context, hidden};
 use super::{events, request, unimplemented};
 use crate::call::{Reply, Status};
 use crate::catalog::AppKey;
@@ -91,6 +91,10 @@ fn namespace_of<'c>(context: &'c Context<'_>, given: &'c str) -> Result<&'c str,
 }
 
 /// A set that the caller may do this with.
+///
+/// # Errors
+/// Missing and hidden sets get the same error (SEC-25). Deviation (API-154): the reference distinguishes them. The error is
+/// `NotFound`, not `PermissionDenied` as for applications: `argocd appset create` creates a set only after `NotFound`.
 async fn found(
     context: &Context<'_>,
     action: &str,
@@ -99,9 +103,36 @@ async fn found(
     let namespace = namespace_of(context, &named.appset_namespace)?;
     let store = context.parts.store.of(namespace);
     let object = store.get(Own::ApplicationSet, &named.name).await.map_err(tiphys_service::Error::from)?;
-    let object = object.ok_or_else(|| failed(ApplicationSetError::NotFound(named.name.clone())))?;
-    let proof = context.authorize(action, rules::read(&object).map_err(failed)?)?;
-    Ok((proof, object))
+    let missing = || failed(ApplicationSetError::NotFound(named.name.clone()));
+    let object = object.ok_or_else(missing)?;
+    let set = match rules::read(&object) {
+        Ok(set) => set,
+        // The error names contents of the set.
+        Err(error) => return Err(if may_see_unread(context, &object) { failed(error) } else { missing() }),
+    };
+    let is_visible = context.authorize("get", &set).is_ok();
+    match context.authorize(action, set) {
+        Ok(proof) => Ok((proof, object)),
+        Err(refused) if is_visible => Err(refused),
+        Err(_refused) => {
+            tracing::warn!(
+                security = 2,
+                user = %tiphys_api::printable::line(&context.username()),
+                set = %tiphys_api::printable::line(&named.name),
+                namespace = %tiphys_api::printable::line(namespace),
+                action,
+                "access to an ApplicationSet was denied"
+            );
+            Err(missing())
+        }
+    }
+}
+
+/// Whether the caller may see an unreadable set, by its project and its name.
+fn may_see_unread(context: &Context<'_>, object: &Object) -> bool {
+    let project = project_of(object);
+    let name = application_object(&project, object.namespace(), object.name(), context.namespace());
+    context.may(Resource::ApplicationSets, "get", &name)
 }
 
 fn selector_of(text: &str) -> Result<Selector, Status> {
@@ -236,10 +267,17 @@ async fn create(context: &Context<'_>, asked: Create) -> Result<(Value, Vec<Stri
         store.get(Own::ApplicationSet, name).await.map_err(tiphys_service::Error::from)?
     };
     if let Some(existing) = &existing {
-        let existing = rules::read(existing).map_err(failed)?;
-        // It may stand in another project, whose rights count; without them nobody learns what it is.
-        let action = if asked.upsert { "update" } else { "get" };
-        let existing = context.authorize(action, existing)?;
+        let different = || failed(ApplicationSetError::Different);
+        let existing = rules::read(existing)
+            .map_err(|error| if may_see_unread(context, existing) { failed(error) } else { different() })?;
+        // An existing set may belong to another project, whose rights count. The error reveals nothing else about it.
+        let existing = if asked.upsert {
+            let is_visible = context.authorize("get", &existing).is_ok();
+            let authorized = context.authorize("update", existing);
+            authorized.map_err(|refused| if is_visible { refused } else { hidden() })?
+        } else {
+            context.authorize("get", existing).map_err(|_refused| different())?
+        };
         if asked.upsert {
             admit(context, &wanted, Verb::Update, Some(existing.get()))?;
             // Once it is stored, they may be gone before anybody has asked.

@@ -12,7 +12,8 @@ use tiphys_service::{Access, Object as Named, Secrets};
 use tiphys_source::{SourceError, Sources};
 use tiphys_wire::status::Code;
 
-use super::Parts;
+use super::standing::Owned;
+use super::{Parts, admit};
 use crate::call::{Admitted, Status};
 use crate::identity::{Claims, Identity};
 use crate::world::World;
@@ -38,7 +39,9 @@ impl<'p> Context<'p> {
 
     /// The call, for a stream that goes on after it.
     pub(super) fn owned(&self) -> Owned {
-        Owned { parts: Arc::clone(self.parts), call: self.call.clone() }
+        // Admission has already read the token.
+        let token = admit::token(&self.call.head).unwrap_or_default();
+        Owned::new(self.parts, self.call.clone(), token)
     }
 
     /// What the token says; nothing for nobody.
@@ -174,32 +177,6 @@ impl<'p> Context<'p> {
     /// The name of the caller in records: the account, or what an identity provider says (API-53).
     pub(super) fn username(&self) -> String {
         self.claims().map(Claims::username).unwrap_or_default()
-    }
-}
-
-/// A call that goes on after its method has answered: a stream asks again for every message.
-pub(super) struct Owned {
-    parts: Arc<Parts>,
-    call: Admitted,
-}
-
-impl Owned {
-    /// Whether the caller is still who they were.
-    ///
-    /// # Errors
-    /// When their session is over.
-    pub(super) fn check_session(&self) -> Result<(), Status> {
-        match self.call.identity.claims() {
-            Some(claims) if !self.parts.sessions.is_alive(claims) => {
-                Err(Status::new(Code::Unauthenticated, "the session is over"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Asks something of the installation as it is now.
-    pub(super) fn within<T>(&self, ask: impl FnOnce(&Context<'_>) -> T) -> T {
-        ask(&Context::new(&self.parts, self.call.clone()))
     }
 }
 

@@ -1,20 +1,16 @@
 //! Whether the server works, as load balancers and clients of gRPC ask (API-P12). Whoever asks is logged in, as for any
 //! other call (API-30); `/healthz` asks nobody.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tiphys_wire::schema;
 use tiphys_wire::status::Code;
 
-use super::context::{Context, Owned};
+use super::context::Context;
+use super::standing::{Owned, RECHECK_INTERVAL};
 use super::watching::{Watch, reply};
 use super::{request, unimplemented};
 use crate::call::{Message, Reply, Status};
-
-/// How often a watch looks again.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 const SERVING: i32 = 1;
 const NOT_SERVING: i32 = 2;
@@ -56,14 +52,14 @@ struct Watching {
 impl Watch for Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         loop {
+            if let Err(status) = self.owned.check().await {
+                return Some(Err(status));
+            }
             let status = self.owned.within(|context| status(context, &self.asked.service));
             if self.told.replace(status) != Some(status) {
                 return Some(Ok(Message::new(json!({"status": status}))));
             }
-            tokio::time::sleep(LOOK_INTERVAL).await;
-            if let Err(status) = self.owned.check_session() {
-                return Some(Err(status));
-            }
+            tokio::time::sleep(RECHECK_INTERVAL).await;
         }
     }
 }

@@ -14,7 +14,7 @@ use tiphys_wire::descriptor::{File, files};
 use tiphys_wire::schema;
 use tiphys_wire::status::Code;
 
-use super::context::{Context, Owned};
+use super::context::Context;
 use crate::call::{Message, Reply, Status};
 
 /// All files; they never change.
@@ -29,7 +29,8 @@ pub(super) fn call(context: &Context<'_>, asked: BoxStream<'static, Result<Value
     let answers = futures::stream::unfold(state, |state| async move {
         let (owned, mut asked, mut sent) = state?;
         let question = asked.next().await?;
-        match question.and_then(|question| answer(&owned, question, &mut sent)) {
+        let checked = owned.check().await;
+        match question.and_then(|question| checked.map(|_| answer(question, &mut sent))) {
             Ok(message) => Some((Ok(message), Some((owned, asked, sent)))),
             Err(status) => Some((Err(status), None)),
         }
@@ -40,8 +41,7 @@ pub(super) fn call(context: &Context<'_>, asked: BoxStream<'static, Result<Value
 /// Names of files that a stream has sent: none is sent twice as what another one needs.
 type Sent = BTreeSet<&'static str>;
 
-fn answer(owned: &Owned, question: Value, sent: &mut Sent) -> Result<Message, Status> {
-    owned.check_session()?;
+fn answer(question: Value, sent: &mut Sent) -> Message {
     let (name, value) = found(&question, sent).unwrap_or_else(|status| {
         let error = json!({"error_code": status.code.number(), "error_message": status.message});
         ("error_response", error)
@@ -50,7 +50,7 @@ fn answer(owned: &Owned, question: Value, sent: &mut Sent) -> Result<Message, St
     answer.insert("valid_host".to_owned(), access::text(&question, "host").into());
     answer.insert("original_request".to_owned(), question);
     answer.insert(name.to_owned(), value);
-    Ok(Message::new(answer.into()))
+    Message::new(answer.into())
 }
 
 fn found(question: &Value, sent: &mut Sent) -> Result<(&'static str, Value), Status> {

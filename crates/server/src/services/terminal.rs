@@ -11,6 +11,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use tiphys_api::secret::Secret;
 use tiphys_cluster::ExecQuery;
+use tiphys_object::ResourceKey;
 use tiphys_policy::rbac::{Resource, application_object};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_tungstenite::WebSocketStream;
@@ -19,15 +20,14 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::admit::{Known, as_call, by_cookie, identify};
+use super::admit::{Known, as_call, identify};
 use super::audit::{self, Action};
 use super::context::Context;
+use super::standing::{self, Owned};
 use super::{Parts, Services};
-use crate::call::Admitted;
 use crate::catalog::AppKey;
 use crate::http::cookie::Cookies;
 use crate::http::{Body, Front, Refused, Request, is_resource_name, socket};
-use crate::identity::Identity;
 use crate::live::Live;
 use crate::world::World;
 use session::{Shell, talk};
@@ -173,25 +173,41 @@ enum Standing {
 /// Somebody who has a terminal, and is asked for again and again.
 struct Holder {
     parts: Arc<Parts>,
-    call: Admitted,
-    /// The token of the cookie; `None` where nobody is asked for one.
-    token: Option<String>,
+    owned: Owned,
     /// The application, in the words of the policy.
     object: String,
+    live: Arc<dyn Live>,
+    wanted: Wanted,
 }
 
 impl Holder {
     async fn standing(&self) -> Standing {
-        let Some(token) = &self.token else { return Standing::Good };
-        match by_cookie(&self.parts, token).await {
-            Ok(session) if session.renewed_token.is_none() => {
-                let identity = Identity::Known(session.claims);
-                let context = Context::new(&self.parts, Admitted { identity, ..self.call.clone() });
-                if may(&context, &self.object).is_ok() { Standing::Good } else { Standing::Denied }
-            }
-            _ => Standing::Over,
+        match self.owned.check().await {
+            Ok(_) if self.owned.is_due() => Standing::Over,
+            Ok(standing::Standing::Same) => Standing::Good,
+            Ok(standing::Standing::Anew) if self.may().await => Standing::Good,
+            Ok(standing::Standing::Anew) => Standing::Denied,
+            Err(_over) => Standing::Over,
         }
     }
+
+    /// Checks the rights to the terminal, the application's project, and that the pod still belongs to the application.
+    async fn may(&self) -> bool {
+        let has_rights = self
+            .owned
+            .within(|context| find(context, &self.wanted).is_ok() && may(context, &self.object).is_ok());
+        let pod = ResourceKey::new("", "Pod", &self.wanted.namespace, &self.wanted.pod);
+        // An unavailable cluster does not end the terminal.
+        has_rights && !matches!(self.live.has(&self.wanted.key(), &pod).await, Ok(false))
+    }
+}
+
+/// Checks that the application exists in the requested project. In another project it is missing (SEC-25).
+fn find(context: &Context<'_>, wanted: &Wanted) -> Result<(), Refused> {
+    let entry = context.parts.catalog.look_up(&wanted.key());
+    let entry = entry.map_err(|error| Refused::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
+    let is_there = entry.is_some_and(|entry| entry.project == wanted.project.as_str());
+    if is_there { Ok(()) } else { Err(Refused::new(StatusCode::NOT_FOUND, "App not found")) }
 }
 
 /// Asks for both rights that a terminal needs.
@@ -206,8 +222,6 @@ fn may(context: &Context<'_>, object: &str) -> Result<(), Refused> {
 /// A terminal that can begin.
 struct Ready {
     holder: Holder,
-    wanted: Wanted,
-    live: Arc<dyn Live>,
     shell: Shell,
     accept: String,
     /// A token that takes the place of the one they came with (API-40).
@@ -281,14 +295,8 @@ impl Terminals {
         let object =
             application_object(&wanted.project, &wanted.app_namespace, &wanted.app, context.namespace());
         may(&context, &object)?;
+        find(&context, &wanted)?;
         let unavailable = |text: &str| Refused::new(StatusCode::SERVICE_UNAVAILABLE, text);
-        let entry = self.parts.catalog.look_up(&wanted.key());
-        let entry = entry.map_err(|error| unavailable(&error.to_string()))?;
-        let entry = entry.ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, "App not found"))?;
-        if entry.project != wanted.project.as_str() {
-            let text = format!("Project {} is not that of the app", wanted.project);
-            return Err(Refused::new(StatusCode::BAD_REQUEST, text));
-        }
         let no_socket = || Refused::new(StatusCode::BAD_REQUEST, "a WebSocket is needed for a terminal");
         let accept = derive_accept_key(socket::key(head).ok_or_else(no_socket)?.as_bytes());
         let place = Arc::clone(&self.places).try_acquire_owned();
@@ -298,8 +306,9 @@ impl Terminals {
         let shells = shells(world.setting("exec.shells"), &wanted.shell);
         let shell = Shell::first(&*live, &wanted, shells).await;
         let shell = shell.map_err(|status| Refused::new(StatusCode::BAD_REQUEST, status.message))?;
-        let holder = Holder { parts: Arc::clone(&self.parts), call, token, object };
-        Ok(Ready { holder, wanted, live, shell, accept, renewed, place })
+        let owned = Owned::new(&self.parts, call, token.unwrap_or_default());
+        let holder = Holder { parts: Arc::clone(&self.parts), owned, object, live, wanted };
+        Ok(Ready { holder, shell, accept, renewed, place })
     }
 }
 
@@ -309,23 +318,26 @@ impl Ready {
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send,
     {
-        let Self { holder, wanted, live, shell, place: _place, .. } = self;
+        let Self { holder, shell, place: _place, .. } = self;
+        let wanted = &holder.wanted;
         let of = format!("container {} of pod {}/{}", wanted.container, wanted.namespace, wanted.pod);
-        holder.record(&wanted, &Action::OpenedTerminal(format!("opened a terminal in {of}"))).await;
-        let end = talk(socket, &holder, (&*live, &wanted), shell, stopping).await;
+        holder.record(&Action::OpenedTerminal(format!("opened a terminal in {of}"))).await;
+        let end = talk(socket, &holder, (&*holder.live, wanted), shell, stopping).await;
         tracing::debug!(app = %wanted.app, pod = %wanted.pod, ?end, "a terminal ended");
-        holder.record(&wanted, &Action::ClosedTerminal(format!("closed a terminal in {of}"))).await;
+        holder.record(&Action::ClosedTerminal(format!("closed a terminal in {of}"))).await;
     }
 }
 
 impl Holder {
     /// An Event about the application, and a line of the log.
-    async fn record(&self, wanted: &Wanted, action: &Action) {
+    async fn record(&self, action: &Action) {
+        let wanted = &self.wanted;
         let store = self.parts.store.of(&wanted.app_namespace);
         let read = store.get(tiphys_policy::permit::Own::Application, &wanted.app).await;
-        let context = Context::new(&self.parts, self.call.clone());
         match read {
-            Ok(Some(object)) => audit::application(&context, &object, action),
+            Ok(Some(object)) => {
+                self.owned.within(|context| audit::application(context, &object, action));
+            }
             Ok(None) => tracing::info!(audit = true, app = %wanted.app, ?action, "terminal"),
             Err(error) => tracing::warn!(audit = true, app = %wanted.app, ?action, %error, "terminal"),
         }

@@ -7,7 +7,8 @@ use tiphys_policy::rbac::Resource;
 
 use super::Services;
 use super::admit::{admit, as_call};
-use super::context::{Context, Owned};
+use super::context::Context;
+use super::standing::Owned;
 use crate::catalog::Entry;
 use crate::identity::Identity;
 

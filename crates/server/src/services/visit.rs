@@ -7,8 +7,9 @@ use http::request::Parts as Head;
 use tiphys_policy::rbac::{Resource, application_object};
 
 use super::Services;
-use super::admit::{as_call, identify};
-use super::context::Context;
+use super::admit::{Known, as_call, identify};
+use super::context::{Context, hidden};
+use super::standing::Owned;
 use crate::catalog::AppKey;
 use crate::extension::{APPLICATION, PROJECT, Visit, unauthorized};
 use crate::http::{Refused, is_resource_name};
@@ -18,14 +19,14 @@ const LIKE: &str = "/application.ApplicationService/Get";
 
 /// The application and the project that a browser is at (API-221).
 #[derive(Debug, PartialEq, Eq)]
-struct Place<'h> {
-    namespace: &'h str,
-    app: &'h str,
-    project: &'h str,
+struct Place {
+    namespace: String,
+    app: String,
+    project: String,
 }
 
-impl<'h> Place<'h> {
-    fn read(head: &'h Head) -> Result<Self, Refused> {
+impl Place {
+    fn read(head: &Head) -> Result<Self, Refused> {
         let invalid =
             |text: String| Refused::new(StatusCode::BAD_REQUEST, format!("Invalid headers: {text}"));
         let value = |name: &http::HeaderName| {
@@ -41,26 +42,16 @@ impl<'h> Place<'h> {
                 "invalid value for {APPLICATION:?} header: expected format: <namespace>:<app-name>"
             ))
         })?;
-        if [namespace, app, project].into_iter().all(is_resource_name) {
-            return Ok(Self { namespace, app, project });
+        if ![namespace, app, project].into_iter().all(is_resource_name) {
+            return Err(invalid("a name in them is none of Kubernetes".to_owned()));
         }
-        Err(invalid("a name in them is none of Kubernetes".to_owned()))
+        let [namespace, app, project] = [namespace, app, project].map(str::to_owned);
+        Ok(Self { namespace, app, project })
     }
-}
 
-impl Services {
-    /// Whether somebody may ask an extension about the application that they say, and what is known of both.
-    pub(crate) async fn visit(
-        &self,
-        head: &Head,
-        peer: SocketAddr,
-        extension: &str,
-    ) -> Result<Visit, Refused> {
-        let parts = &self.parts;
-        let known = identify(parts, &head.headers).await?;
-        let Place { namespace, app, project } = Place::read(head)?;
-        let call = as_call(head, peer, LIKE, known.identity).ok_or_else(unauthorized)?;
-        let context = Context::new(parts, call);
+    /// Checks that the caller may use an extension for this application, and returns the details of the visit.
+    fn admit(&self, context: &Context<'_>, extension: &str) -> Result<Visit, Refused> {
+        let Self { namespace, app, project } = self;
         if !context.is_enabled(namespace) {
             let text = format!("Invalid headers: namespace {namespace:?} is not permitted");
             return Err(Refused::new(StatusCode::BAD_REQUEST, text));
@@ -72,13 +63,13 @@ impl Services {
         if !may_see || !context.may(Resource::Extensions, "invoke", extension) {
             return Err(unauthorized());
         }
-        let entry = parts.catalog.look_up(&AppKey::new(namespace, app));
+        let entry = context.parts.catalog.look_up(&AppKey::new(namespace, app));
         let entry =
             entry.map_err(|error| Refused::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
         let entry = entry.ok_or_else(unauthorized)?;
         let installation = &context.world.installation;
         let found = installation.project(project).map_err(|_none| unauthorized())?;
-        if entry.project != project {
+        if entry.project != project.as_str() {
             return Err(unauthorized());
         }
         let cluster = installation.clusters.of_project(&entry.project).resolve(&entry.destination);
@@ -93,6 +84,41 @@ impl Services {
             user_id: claims.map(|claims| claims.identifier().to_owned()).unwrap_or_default(),
             groups: claims.map(|claims| claims.groups(context.world.scopes())).unwrap_or_default(),
         })
+    }
+}
+
+/// Caller of an extension, whose access is checked repeatedly while the response is streamed.
+pub(crate) struct Visitor {
+    owned: Owned,
+    place: Place,
+    extension: String,
+}
+
+impl Visitor {
+    /// Whether the caller still has access.
+    pub(crate) async fn may_stay(&self) -> bool {
+        let admit = |context: &Context<'_>| {
+            self.place.admit(context, &self.extension).map(drop).map_err(|_refused| hidden())
+        };
+        self.owned.check_with(admit).await.is_ok()
+    }
+}
+
+impl Services {
+    /// Admits a request to an extension about an application.
+    pub(crate) async fn visit(
+        &self,
+        head: &Head,
+        peer: SocketAddr,
+        extension: &str,
+    ) -> Result<(Visit, Visitor), Refused> {
+        let parts = &self.parts;
+        let Known { identity, token, .. } = identify(parts, &head.headers).await?;
+        let place = Place::read(head)?;
+        let call = as_call(head, peer, LIKE, identity).ok_or_else(unauthorized)?;
+        let visit = place.admit(&Context::new(parts, call.clone()), extension)?;
+        let owned = Owned::new(parts, call, token.unwrap_or_default());
+        Ok((visit, Visitor { owned, place, extension: extension.to_owned() }))
     }
 }
 

@@ -1,18 +1,13 @@
 //! What the watches of the API have in common (API-123, API-124, API-155).
 
-use std::time::Duration;
-
 use futures::StreamExt as _;
 use tiphys_wire::status::Code;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::context::Owned;
+use super::standing::{Owned, RECHECK_INTERVAL};
 use crate::call::{Message, Reply, Status};
 use crate::catalog::ChangeKind;
-
-/// How often a quiet watch asks whether its caller is still logged in.
-const SESSION_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A watch of somebody.
 pub(super) trait Watch: Send + 'static {
@@ -41,8 +36,8 @@ pub(super) async fn next_change<T: Clone>(
     changes: &mut Receiver<T>,
 ) -> Option<Result<T, Status>> {
     loop {
-        let received = tokio::time::timeout(SESSION_INTERVAL, changes.recv()).await;
-        if let Err(status) = owned.check_session() {
+        let received = tokio::time::timeout(RECHECK_INTERVAL, changes.recv()).await;
+        if let Err(status) = owned.check().await {
             return Some(Err(status));
         }
         match received {

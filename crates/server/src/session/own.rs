@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use tiphys_api::account::Capability;
+use tiphys_api::account::{Account, AccountToken, Capability};
+use tiphys_api::project::JwtToken;
 use tiphys_api::secret::Secret;
-use tiphys_service::jwt::{self, Unverified, seconds};
+use tiphys_service::jwt::{self, IssuedToken, Unverified, seconds};
 use tiphys_service::project::token::random_id;
 
 use super::{Session, invalid};
@@ -14,6 +15,8 @@ use crate::world::World;
 
 /// Seconds before its end in which a session is renewed (API-40).
 const RENEW_SECONDS: i64 = 300;
+/// Seconds by which an account's token may be later than its entry: Argo CD reads the clock for each of them.
+const ACCOUNT_LATE_SECONDS: i64 = 1;
 
 /// A token of a session of an account.
 ///
@@ -36,60 +39,58 @@ pub(crate) fn login_token(
     Ok(jwt::signed(&jwt::Claims { subject: &subject, id: &id, iat, exp }, &key))
 }
 
-/// Who bears a token of the installation.
+/// Identifies the bearer of a token of the installation, for calls and for streams.
 pub(super) fn identify(
     world: &World,
     token: Unverified<'_>,
     now: Timestamp,
-    is_revoked: impl Fn(&str) -> bool,
+    is_revoked: impl Fn(&Map<String, Value>) -> bool,
 ) -> Result<Session, Status> {
     let keys = world.verifying_keys();
     let claims = jwt::verify(token, &keys.iter().collect::<Vec<_>>(), now.as_second()).map_err(invalid)?;
-    let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (subject, id) = (text("sub"), text("jti"));
-    if is_revoked(&id) && !id.is_empty() {
+    if is_revoked(&claims) {
         return Err(invalid("token is revoked, please re-login"));
     }
+    let subject = jwt::Claims::of(&claims).subject.to_owned();
     let parts: Vec<&str> = subject.split(':').collect();
     if let &["proj", project, role] = parts.as_slice() {
-        check_project(world, (project, role), &id, issued_at(&claims))?;
+        check_project(world, (project, role), &jwt::Claims::of(&claims))?;
         return Ok(Session { claims: Claims::new(claims), renewed_token: None });
     }
-    account(world, claims, (&parts, &id), now)
+    account(world, claims, &parts, now)
 }
 
-fn issued_at(claims: &Map<String, Value>) -> i64 {
-    claims.get("iat").and_then(seconds).unwrap_or(0)
-}
-
-/// Whether a token of a project's role is in its books (API-38). Deviation: the reference looks for the time when the
-/// id is not found, so that a token made in the same second keeps a deleted one alive.
-fn check_project(world: &World, (project, role): (&str, &str), id: &str, issued: i64) -> Result<(), Status> {
+/// Checks that a project lists the token of its role (API-38). Deviation: the reference compares only the id, so that
+/// reusing the id makes a deleted token valid again, and falls back to the time of issue, so that a token of the same
+/// second keeps a deleted one valid.
+fn check_project(
+    world: &World,
+    (project, role): (&str, &str),
+    token: &jwt::Claims<'_>,
+) -> Result<(), Status> {
     let found = world.installation.projects.get(project);
-    let books = found.and_then(|project| project.status.jwt_tokens_by_role.get(role));
-    let tokens = books.map(|books| books.items.as_slice()).unwrap_or_default();
-    // Books made before ids have the time instead.
-    let is_there =
-        tokens.iter().any(|token| if id.is_empty() { token.iat == issued } else { token.id == id });
+    let stored = found.and_then(|project| project.status.jwt_tokens_by_role.get(role));
+    let is_it = |stored: &JwtToken| {
+        IssuedToken { id: &stored.id, iat: stored.iat, exp: stored.exp, late_max: 0 }.is(token)
+    };
+    let is_there = stored.is_some_and(|stored| stored.items.iter().any(is_it));
     if is_there { Ok(()) } else { Err(invalid("token does not exist in project")) }
 }
 
-/// Whether a project's token is still in its books; tokens of others are in none.
-pub(super) fn is_in_books(world: &World, claims: &Claims) -> bool {
-    let subject = claims.text("sub");
-    match subject.split(':').collect::<Vec<_>>().as_slice() {
-        &["proj", project, role] if claims.text("iss") == jwt::ISSUER => {
-            check_project(world, (project, role), claims.text("jti"), issued_at(claims.all())).is_ok()
-        }
-        _ => true,
-    }
+/// Whether an account lists a token (API-39). Deviation: the reference compares only the id.
+fn has_issued(account: &Account, token: &jwt::Claims<'_>) -> bool {
+    let is_it = |stored: &AccountToken| {
+        IssuedToken { id: &stored.id, iat: stored.iat, exp: stored.exp, late_max: ACCOUNT_LATE_SECONDS }
+            .is(token)
+    };
+    account.tokens.iter().any(is_it)
 }
 
 /// Who bears a token of an account (API-39).
 fn account(
     world: &World,
     mut claims: Map<String, Value>,
-    (parts, id): (&[&str], &str),
+    parts: &[&str],
     now: Timestamp,
 ) -> Result<Session, Status> {
     let name = parts.first().copied().unwrap_or_default();
@@ -105,13 +106,14 @@ fn account(
     if !account.has(capability) {
         return Err(invalid(format!("account {name} does not have {} capability", capability.as_str())));
     }
-    if id.is_empty() {
+    let token = jwt::Claims::of(&claims);
+    if token.id.is_empty() {
         return Err(invalid("token does not have an id"));
     }
-    if capability == Capability::ApiKey && !account.has_token(id) {
-        return Err(invalid(format!("account {name} does not have token with id {id}")));
+    if capability == Capability::ApiKey && !has_issued(account, &token) {
+        return Err(invalid(format!("account {name} does not have token with id {}", token.id)));
     }
-    let issued = issued_at(&claims);
+    let issued = token.iat;
     if account.password_since.is_some_and(|changed| issued < changed.as_second()) {
         return Err(invalid("account password has changed since token issued"));
     }

@@ -25,10 +25,16 @@ fn token(changes: &Value) -> String {
     jwt::sign(&claims, &Secret::from(KEY)).expose().clone()
 }
 
+/// Claims of a token of `kim` with an expiry.
+fn claims(id: &str) -> serde_json::Map<String, Value> {
+    let claims = json!({"iss": "argocd", "sub": "kim", "jti": id, "exp": now().as_second() + 100});
+    claims.as_object().unwrap().clone()
+}
+
 fn kim() -> Data {
     Data::new()
         .config_map("argocd-cm", &[("accounts.kim", "login, apiKey")])
-        .secret("argocd-secret", &[("accounts.kim.tokens", r#"[{"id": "t1", "iat": 1}]"#)])
+        .secret("argocd-secret", &[("accounts.kim.tokens", r#"[{"id": "t1", "iat": 1700000000}]"#)])
 }
 
 async fn identified(data: &Data, token: &str) -> Result<Session, String> {
@@ -202,6 +208,46 @@ async fn api_38_tokens_of_projects_are_in_the_books() {
     }
 }
 
+/// Reusing an id does not make a deleted token valid again.
+#[tokio::test]
+async fn api_38_a_reused_id_does_not_revive_a_deleted_token() {
+    let items = json!([{"iat": 100, "exp": 5_000_000_000_i64, "id": "a"}, {"iat": 200, "id": "200"}]);
+    let data = kim().project(
+        "shop",
+        &json!({"roles": [{"name": "ci"}]}),
+        &json!({"jwtTokensByRole": {"ci": {"items": items}}}),
+    );
+    let with = async |id: &str, issued: i64, ends: Option<i64>| {
+        let claims = json!({"sub": "proj:shop:ci", "jti": id, "iat": issued, "nbf": issued, "exp": ends});
+        identified(&data, &token(&claims)).await.is_ok()
+    };
+    assert!(with("a", 100, Some(5_000_000_000)).await, "the one that is stored");
+    assert!(!with("a", 50, Some(5_000_000_000)).await, "the deleted one of the same id");
+    assert!(!with("a", 100, None).await, "one that would last for ever");
+    assert!(!with("a", 100, Some(6_000_000_000)).await);
+    assert!(with("", 200, None).await, "a token from before there were ids");
+    assert!(!with("", 100, Some(5_000_000_000)).await, "one with an id of the same second is another one");
+}
+
+#[tokio::test]
+async fn api_39_a_reused_id_does_not_revive_a_deleted_token() {
+    let issued = now().as_second();
+    let stored = |iat: i64, exp: i64| {
+        let tokens = json!([{"id": "t1", "iat": iat, "exp": exp}]).to_string();
+        kim().secret("argocd-secret", &[("accounts.kim.tokens", &tokens)])
+    };
+    let counts = async |data: &Data, changes: Value| identified(data, &token(&changes)).await.is_ok();
+    assert!(counts(&stored(issued, 0), json!({})).await);
+    assert!(
+        counts(&stored(issued - 1, 0), json!({})).await,
+        "Argo CD takes the time once more for the token"
+    );
+    assert!(!counts(&stored(issued + 10, 0), json!({})).await, "the deleted one of the same id");
+    assert!(!counts(&stored(issued - 10, 0), json!({})).await);
+    assert!(!counts(&stored(issued, issued + 60), json!({})).await, "one that would last for ever");
+    assert!(counts(&stored(issued - 1, issued + 59), json!({"exp": issued + 60})).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn api_40_a_session_near_its_end_is_renewed() {
     let issued = now().as_second();
@@ -209,7 +255,9 @@ async fn api_40_a_session_near_its_end_is_renewed() {
         let token = token(
             &json!({"sub": subject, "iat": issued - 1_000, "nbf": issued - 1_000, "exp": issued + left}),
         );
-        identified(&kim(), &token).await.unwrap().renewed_token
+        let listed = format!(r#"[{{"id": "t1", "iat": {}}}]"#, issued - 1_000);
+        let data = kim().secret("argocd-secret", &[("accounts.kim.tokens", &listed)]);
+        identified(&data, &token).await.unwrap().renewed_token
     };
     assert!(at(300, "kim:login").await.is_none());
     assert!(at(299, "kim:apiKey").await.is_none(), "tokens of programs end when they end");
@@ -225,7 +273,7 @@ async fn api_42_tokens_that_were_given_back_do_not_count() {
     let sessions = sessions(&kim());
     let token = token(&json!({}));
     assert!(sessions.identify(&token).await.is_ok());
-    sessions.revoke("t1", now().as_second() + 100).await.unwrap();
+    sessions.revoke(&claims("t1")).await.unwrap();
     let refused = sessions.identify(&token).await.unwrap_err();
     assert_eq!(refused.status.message, "invalid session: token is revoked, please re-login");
 }
@@ -235,13 +283,13 @@ async fn api_42_tokens_that_were_given_back_do_not_count() {
 async fn api_42_no_token_counts_while_nobody_knows_which_were_given_back() {
     let sessions = sessions(&kim());
     let token = token(&json!({}));
-    let claims = sessions.identify(&token).await.unwrap().claims;
+    assert!(sessions.identify(&token).await.is_ok());
     sessions.take_revoked(Err(Unreadable("x".to_owned())));
     assert_eq!(sessions.identify(&token).await.unwrap_err().status.code, Code::Unavailable);
-    assert!(!sessions.is_alive(&claims));
+    assert!(sessions.confirm(&token).await.is_err());
     sessions.take_revoked(Ok(Revoked::default()));
     assert!(sessions.identify(&token).await.is_ok());
-    sessions.revoke("another", now().as_second() + 100).await.unwrap();
+    sessions.revoke(&claims("another")).await.unwrap();
     sessions.take_revoked(Err(Unreadable("x".to_owned())));
     assert!(sessions.identify(&token).await.is_ok());
 }

@@ -8,10 +8,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use tiphys_api::secret::Secret;
-use tiphys_oidc::claims::revocation_id;
 use tiphys_oidc::flow::{self, Authorization, Callback};
 use tiphys_oidc::metadata::ResponseType;
-use tiphys_service::jwt::{self, seconds};
+use tiphys_service::jwt;
 use tiphys_source::Clock;
 
 use super::dex::DexProxy;
@@ -218,14 +217,11 @@ impl Door {
         if let Ok(session) = self.sessions.verify(&token).await {
             let claims = session.claims.all();
             self.sessions.providers().forget(claims);
-            let (id, ends) = (revocation_id(claims), claims.get("exp").and_then(seconds));
-            if let Some(ends) = ends.filter(|_| !id.is_empty()) {
-                let revoking = self.sessions.revoke(id, ends);
-                match tokio::time::timeout(REVOKE_TIMEOUT, revoking).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::error!(%error, "others cannot be told of a logout"),
-                    Err(_elapsed) => tracing::error!("others could not be told of a logout in time"),
-                }
+            // Deviation (API-66, API-79): the reference revokes no token without an id or an expiry.
+            match tokio::time::timeout(REVOKE_TIMEOUT, self.sessions.revoke(claims)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "failed to store a logout for other processes"),
+                Err(_elapsed) => tracing::error!("failed to store a logout for other processes in time"),
             }
             let logout_url = settings.as_ref().map_or("", |settings| &settings.provider.logout_url);
             if !logout_url.is_empty() && session.claims.text("iss") != jwt::ISSUER {

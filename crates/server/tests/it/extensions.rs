@@ -384,3 +384,52 @@ async fn api_223_a_websocket_ends_with_the_rights_to_it_and_with_the_server() {
     assert_eq!(said(&mut of_ann).await, None);
     until(|| *is_open.lock() == 0).await;
 }
+
+/// A service with endless responses, such as event streams.
+async fn endless() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let answer = service_fn(|_: Request<Incoming>| async {
+                    let ticks = tokio::time::interval(std::time::Duration::from_millis(20));
+                    let pieces = futures::stream::unfold(ticks, |mut ticks| async {
+                        ticks.tick().await;
+                        let piece = hyper::body::Frame::data(Bytes::from_static(b"event"));
+                        Some((Ok::<_, std::io::Error>(piece), ticks))
+                    });
+                    Ok::<_, hyper::Error>(Response::new(http_body_util::StreamBody::new(pieces)))
+                });
+                drop(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await);
+            });
+        }
+    });
+    address
+}
+
+/// A response that is streamed ends like any stream.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sec_32_an_answer_of_an_extension_ends_with_the_session() {
+    let home = home(&config(&endless().await)).await;
+    for (name, target, change) in [
+        ("kim", MAP, json!({"data": {"accounts.kim": "apiKey"}})),
+        ("ann", "/api/v1/namespaces/argocd/configmaps/argocd-rbac-cm", json!({"data": {"policy.csv": ""}})),
+    ] {
+        let client = home.account(name);
+        if name == "kim" {
+            client.ok("POST", APPS, &app("web", "shop")).await;
+        }
+        let mut request = Request::builder().uri("/extensions/echo/events");
+        request = request.header("cookie", format!("argocd.token={}", client.token()));
+        for (name, value) in WEB {
+            request = request.header(name, value);
+        }
+        let mut body = home.server.http1(request.body(Bytes::new()).unwrap()).await.into_body();
+        assert!(body.frame().await.unwrap().is_ok());
+        ask(&home.sim, http::Method::PATCH, target, &change);
+        let reading = async { while let Some(Ok(_)) = body.frame().await {} };
+        tokio::time::timeout(std::time::Duration::from_secs(20), reading).await.expect("the answer ends");
+    }
+}

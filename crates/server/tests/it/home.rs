@@ -65,6 +65,9 @@ pub(crate) struct Home {
     pub(crate) world: Arc<ArcSwap<World>>,
     pub(crate) counts: Counts,
     pub(crate) catalog: Arc<Catalog>,
+    pub(crate) sessions: Arc<Sessions>,
+    /// The services, for calls without a connection.
+    pub(crate) api: Arc<dyn Api>,
 }
 
 fn pages() -> PagesOptions {
@@ -219,7 +222,7 @@ impl Setup {
             home: connection.clone(),
             recorder,
             world: Arc::clone(&world),
-            sessions,
+            sessions: Arc::clone(&sessions),
             store,
             clock,
             counts: counts.clone(),
@@ -243,7 +246,7 @@ impl Setup {
         let bounds = Bounds { unknown_bytes_max: 1 << 20, ..Bounds::default() };
         let options = FrontOptions { bounds, ..options() };
         let stopping = cancel.clone();
-        let front = terminals.on(door.on(Front::new(api, options, stopping.clone())));
+        let front = terminals.on(door.on(Front::new(Arc::clone(&api), options, stopping.clone())));
         let front = if self.has_extensions { proxy.on(front) } else { front };
         let front = Arc::new(ArcSwap::from_pointee(pages.on(front)));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -252,7 +255,7 @@ impl Setup {
         let running = tokio::spawn(listener.run(stopping.clone()));
         until(|| catalog.is_complete() && sets_known.all().is_some()).await;
         let server = Server { api: Arc::new(Scripted::default()), address, stopping, running };
-        Home { sim: self.sim, server, world, counts, catalog }
+        Home { sim: self.sim, server, world, counts, catalog, sessions, api }
     }
 }
 

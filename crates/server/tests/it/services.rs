@@ -9,10 +9,10 @@ use crate::home::{Setup, ask};
 use crate::support::{Reading, call};
 
 const PROJECTS: &str = "/api/v1/projects";
-const SETS: &str = "/api/v1/applicationsets";
+pub(crate) const SETS: &str = "/api/v1/applicationsets";
 const CERTS: &str = "/api/v1/certificates";
 
-fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     let policy = "p, role:shop, repositories, *, shop/*, allow\np, role:shop, applicationsets, *, shop/*, allow\n\
                   p, role:shop, applications, *, shop/*, allow\np, role:shop, clusters, get, shop/*, allow\n\
                   p, role:shop, projects, get, shop, allow\ng, kim, role:shop\n\
@@ -187,7 +187,7 @@ async fn api_166_api_168_clusters_are_seen_by_those_who_may_without_what_opens_t
     assert_eq!(kim.ok("GET", "/api/v1/clusters", &Value::Null).await["items"], json!([]));
 }
 
-fn set(name: &str, project: &str) -> Value {
+pub(crate) fn set(name: &str, project: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"generators": [{"list": {"elements": [{"n": "a"}]}}],
         "template": {"metadata": {"name": "{{n}}"}, "spec": {"project": project,
             "source": {"repoURL": "https://git/r", "path": "."}, "destination": {"name": "in-cluster"}}}}})
@@ -212,7 +212,7 @@ async fn api_154_api_158_sets_are_made_in_projects_by_those_who_may() {
     let (_, text) = kim.refused("POST", SETS, &other).await;
     assert_eq!(text, "existing ApplicationSet spec is different, use upsert flag to force update");
     home.account("admin").ok("POST", SETS, &set("secret", "default")).await;
-    assert_eq!(kim.refused("GET", &format!("{SETS}/secret"), &Value::Null).await.0, 403);
+    assert_eq!(kim.refused("GET", &format!("{SETS}/secret"), &Value::Null).await.0, 404, "SEC-25");
     assert_eq!(kim.ok("GET", SETS, &Value::Null).await["items"].as_array().unwrap().len(), 1);
     let deleted = kim.ok("DELETE", &format!("{SETS}/all"), &Value::Null).await;
     assert_eq!(deleted["project"], "shop");

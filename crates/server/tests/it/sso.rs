@@ -229,6 +229,45 @@ async fn api_79_whoever_logs_out_has_no_session_any_more() {
     }
 }
 
+/// A token without an id is identified by its owner and its times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_79_a_logout_ends_a_token_without_an_id() {
+    let double = Double::start(begin()).await;
+    double.state.lock().person = json!({"sub": "u1", "email": "kim@acme.test", "groups": ["devs"]});
+    let home = setup(&double, "").start().await;
+    let mut browser = Browser::new(&home);
+    browser.log_in().await;
+    let token = browser.cookies["argocd.token"].clone();
+    assert_eq!(home.with(&token).get("/api/v1/account/admin").await.0, 200);
+    // Another session of the same user, and a session of another user at the same time.
+    let later = double.token_with(&json!({"iat": begin() + 1}));
+    let other = double.token_with(&json!({"sub": "u2"}));
+    assert_eq!(browser.get("/auth/logout").await.0, 303);
+    let (status, text) = home.with(&token).refused("GET", "/api/v1/account/admin", &Value::Null).await;
+    assert_eq!((status, text.as_str()), (401, "invalid session: token is revoked, please re-login"));
+    for token in [later, other] {
+        assert_eq!(home.with(&token).get("/api/v1/account/admin").await.0, 200);
+    }
+}
+
+/// Creators of tokens choose their ids, so a logout must not revoke another caller's token with the same id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_16_a_logout_ends_no_token_of_another_caller() {
+    let double = Double::start(begin()).await;
+    let home = setup(&double, "").start().await;
+    let of_the_provider = double.token_with(&json!({"jti": "x"}));
+    let (kim, admin) = (home.account("admin"), home.with(&of_the_provider));
+    assert_eq!(
+        (kim.get("/api/v1/account/admin").await.0, admin.get("/api/v1/account/admin").await.0),
+        (200, 200)
+    );
+    let mut browser = Browser::new(&home);
+    browser.cookies.insert("argocd.token".to_owned(), of_the_provider.clone());
+    assert_eq!(browser.get("/auth/logout").await.0, 303);
+    assert_eq!(home.with(&of_the_provider).get("/api/v1/account/admin").await.0, 401);
+    assert_eq!(kim.get("/api/v1/account/admin").await.0, 200, "the same id, and another caller");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn api_70_tokens_are_refreshed_while_the_session_lasts() {
     let double = Double::start(begin()).await;

@@ -125,7 +125,7 @@ async fn api_190_what_is_asked_before_there_is_a_terminal() {
     let none = refused(&QUERY.replace("appName=web", "appName=none"), mine).await;
     assert_eq!(none, (404, "App not found".to_owned()));
     let not_its = refused(&QUERY.replace("appName=web", "appName=other"), mine).await;
-    assert_eq!(not_its, (400, "Project shop is not that of the app".to_owned()));
+    assert_eq!(not_its, none, "SEC-25: an application of another project is not there");
     let foreign = refused(&QUERY.replace("web-0", "foreign"), mine).await;
     assert_eq!(foreign, (400, "Pod doesn't belong to specified app".to_owned()));
     let evil = ("origin", "https://evil.example".to_owned());

@@ -15,7 +15,7 @@ use tiphys_lifecycle::refresh_status::unknown_health;
 use tiphys_object::{GroupKind, Object, ResourceKey};
 
 use super::super::desired;
-use super::{Compared, Subject, key_of};
+use super::{Compared, Subject, key_of, managed};
 use crate::memory::{Targets, Verdict};
 
 /// The health of an application whose targets are not known: that of its live objects, when all of them could be
@@ -23,8 +23,8 @@ use crate::memory::{Targets, Verdict};
 pub(in crate::reconcile) async fn health_of_live(subject: Subject<'_>) -> HealthStatus {
     let previous = subject.cx.previous();
     let ownership = subject.cx.ownership(&previous);
-    let mut found = subject.resolved.destination.index.managed(&ownership.marks(), &ownership.ways());
-    found.objects.retain(|object| ownership.owns(object) && !Role::of(object.as_ref()).is_hook());
+    let mut found = managed(subject, &ownership, &ownership.ways());
+    found.objects.retain(|object| !Role::of(object.as_ref()).is_hook());
     let known: HashSet<GroupKind> =
         subject.cx.app.status.resources.iter().map(|r| GroupKind::new(&r.group, &r.kind)).collect();
     let is_doubtful = |kind: &GroupKind| {
@@ -146,7 +146,8 @@ pub(super) fn shape(subject: Subject<'_>, targets: &Targets, comparison: Compari
 fn descendants(subject: Subject<'_>, comparison: &Comparison) -> Vec<(ResourceKey, NodeInfo)> {
     let live = comparison.resources.iter().filter_map(|resource| resource.live.as_ref());
     let roots: Vec<ResourceKey> = live.map(|live| live.key()).collect();
-    let below = subject.resolved.destination.index.derived_below(&roots);
+    let index = &subject.resolved.destination.index;
+    let below = index.derived_below(&roots, &|key| subject.is_visible(key));
     let told = |(key, derived): (_, Arc<Derived>)| Some((key, NodeInfo::unpacked(derived.node.as_deref()?)));
     below.into_iter().filter_map(told).collect()
 }

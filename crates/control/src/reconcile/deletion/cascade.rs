@@ -15,7 +15,7 @@ use tiphys_object::{Gvk, Object, ResourceKey};
 
 use super::error::{DeletionError, LiveError};
 use super::step::{LOOK_AGAIN, RETRY, SOON, Step, delete_all};
-use crate::reconcile::compare::{Subject, recorded_root, with_recognised};
+use crate::reconcile::compare::{Subject, managed, recorded_root, with_recognised};
 use crate::reconcile::load::AppContext;
 use crate::reconcile::resolve::Resolved;
 
@@ -36,11 +36,10 @@ pub(super) async fn cascade(
     }
     let previous = cx.previous();
     let ownership = cx.ownership(&previous);
-    let mut found = resolved.destination.index.managed(&ownership.marks(), &ownership.ways());
+    let found = managed(subject, &ownership, &ownership.ways());
     if !found.is_looked_for && found.cluster_error.is_none() {
         return not_looked_for(cx, &ownership);
     }
-    found.objects.retain(|object| ownership.owns(object));
     if let Some(error) = found.cluster_error {
         return Err(LiveError::Cluster(error).into());
     }

@@ -79,9 +79,15 @@ pub(super) async fn fresh_with(
     let key = AppKey::new(namespace, &named.name);
     let read = if is_enabled(context, namespace) && !named.name.is_empty() {
         match store(context, namespace).get(Own::Application, &named.name).await {
-            Ok(Some(object)) => {
-                rules::read(&object).map(|app| Some((app, object))).map_err(|error| error.to_string())
-            }
+            Ok(Some(object)) => match rules::read(&object) {
+                Ok(app) => Ok(Some((app, object))),
+                // Only callers of its project may learn that it exists (SEC-25).
+                Err(error) if rules::names_project(&object, &named.project) => Err(error.to_string()),
+                Err(error) => {
+                    tracing::error!(application = %key.name, %error, "failed to read an application");
+                    Ok(None)
+                }
+            },
             Ok(None) => Ok(None),
             Err(error) => Err(error.to_string()),
         }

@@ -196,10 +196,16 @@ pub(super) async fn get(context: &Context<'_>, query: Query) -> Result<Reply, St
     if query.refresh.is_empty() {
         return reply_in_full(context, &found.key, &found.from).await;
     }
+    let owned = context.owned();
     let refreshed = refresh(context, &found.key, query.refresh == "hard");
-    let Some(deadline) = context.call().head.deadline else { return refreshed.await };
     let late = || Status::new(Code::DeadlineExceeded, "application refresh deadline exceeded");
-    tokio::time::timeout_at(deadline, refreshed).await.map_err(|_elapsed| late())?
+    let reply = match context.call().head.deadline {
+        None => refreshed.await,
+        Some(deadline) => tokio::time::timeout_at(deadline, refreshed).await.map_err(|_elapsed| late())?,
+    }?;
+    // A refresh takes time, and the application may have moved to another project.
+    owned.check_with(|context| find::cached(context, "get", &named).map(drop)).await?;
+    Ok(reply)
 }
 
 /// Asks for a comparison and waits for it; who calls says how long.

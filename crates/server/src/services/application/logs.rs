@@ -9,23 +9,25 @@ use futures::stream::{BoxStream, SelectAll};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use tiphys_api::Application;
 use tiphys_cluster::LogQuery;
 use tiphys_object::ResourceKey;
-use tiphys_policy::rbac::{Request, Resource, application_object};
+use tiphys_policy::rbac::{Resource, application_object};
 use tokio::time::Instant;
 
 use super::access;
 use super::requests::Named;
 use super::resources::live;
 use crate::call::{Message, Reply, Status};
-use crate::services::context::{Context, Owned, hidden};
+use crate::catalog::AppKey;
+use crate::live::Live;
+use crate::services::context::{Context, hidden};
+use crate::services::standing::{Owned, RECHECK_INTERVAL, Standing};
 
 /// Lines of several pods that come within this time are put in order (API-151).
 const WINDOW: Duration = Duration::from_millis(100);
 /// Lines that wait to be put in order.
 const WAITING_MAX: usize = 4_096;
-/// How often a log that is followed asks whether its reader may still read it.
-const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Pods whose logs are shown at a time unless `server.maxPodLogsToRender` says otherwise.
 const PODS_MAX: usize = 10;
 
@@ -152,10 +154,7 @@ impl Line {
 
 pub(super) async fn pod_logs(context: &Context<'_>, asked: Query) -> Result<Reply, Status> {
     let found = access::fresh(context, "get", &asked.named).await?;
-    let app = found.proof.get();
-    let object =
-        application_object(app.project(), &app.metadata.namespace, &app.metadata.name, context.namespace());
-    context.check(Resource::Logs, "get", &object)?;
+    context.check(Resource::Logs, "get", &log_object(context, found.proof.get()))?;
     let until = asked.until()?;
     let live = Arc::clone(live(context)?);
     let pods = live.pods(&found.key, &asked.below()).await?;
@@ -180,18 +179,22 @@ pub(super) async fn pod_logs(context: &Context<'_>, asked: Query) -> Result<Repl
             Err(status) => futures::stream::iter([Line::failed(&status.message)]).boxed(),
         });
     }
+    let (is_ordered, is_empty) = (pods.len() < 2, pods.is_empty());
     let state = Reading {
         owned: context.owned(),
-        object,
+        named: asked.named,
+        key: found.key,
+        live,
+        pods,
         logs,
-        is_ordered: pods.len() < 2,
+        is_ordered,
         filter: Filter::new(&asked.filter, asked.match_case),
         until,
         waiting: Vec::new(),
         flush_at: None,
         ready: VecDeque::new(),
-        check_at: Instant::now() + CHECK_INTERVAL,
-        is_over: pods.is_empty(),
+        check_at: Instant::now() + RECHECK_INTERVAL,
+        is_over: is_empty,
     };
     let stream = futures::stream::unfold(state, |mut state| async move {
         let message = state.next().await?;
@@ -224,7 +227,11 @@ enum Next {
 /// Logs that are being read by somebody.
 struct Reading {
     owned: Owned,
-    object: String,
+    named: Named,
+    key: AppKey,
+    live: Arc<dyn Live>,
+    /// Namespaces and names of the pods.
+    pods: Vec<(String, String)>,
     logs: SelectAll<BoxStream<'static, Line>>,
     /// Lines of one pod come in order.
     is_ordered: bool,
@@ -240,6 +247,11 @@ struct Reading {
 impl Reading {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         loop {
+            if let Err(status) = self.check().await {
+                self.is_over = true;
+                self.ready.clear();
+                return Some(Err(status));
+            }
             if let Some(next) = self.ready.pop_front() {
                 let Next::Line(line) = next else {
                     self.is_over = true;
@@ -264,11 +276,7 @@ impl Reading {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(self.check_at) => {
-                    self.check_at = Instant::now() + CHECK_INTERVAL;
-                    if let Err(status) = self.check() {
-                        self.is_over = true;
-                        return Some(Err(status));
-                    }
+                    self.check_at = Instant::now() + RECHECK_INTERVAL;
                 }
                 () = tokio::time::sleep_until(flush_at), if self.flush_at.is_some() => self.flush(),
                 line = self.logs.next() => if let Some(line) = line {
@@ -301,20 +309,31 @@ impl Reading {
         self.ready.extend(self.waiting.drain(..).map(Next::Line));
     }
 
-    /// Whether the reader is who they were, and may read what they read.
-    fn check(&self) -> Result<(), Status> {
-        self.owned.check_session()?;
-        let may = |context: &Context<'_>| {
-            let request = |resource: Resource| Request {
-                resource: resource.as_str(),
-                action: "get",
-                object: &self.object,
-            };
-            context.caller().may(&request(Resource::Applications))
-                && context.caller().may(&request(Resource::Logs))
-        };
-        if self.owned.within(may) { Ok(()) } else { Err(hidden()) }
+    /// Checks the session and the rights of the reader, and that the pods still belong to the application.
+    async fn check(&mut self) -> Result<(), Status> {
+        if self.is_over || self.owned.check().await? == Standing::Same {
+            return Ok(());
+        }
+        // The application may have moved to another project.
+        self.owned.within(|context| {
+            let found = access::cached(context, "get", &self.named)?;
+            context.check(Resource::Logs, "get", &log_object(context, found.proof.get()))
+        })?;
+        for (namespace, pod) in &self.pods {
+            let key = ResourceKey::new("", "Pod", namespace, pod);
+            // An unavailable cluster does not end the stream.
+            if matches!(self.live.has(&self.key, &key).await, Ok(false)) {
+                return Err(hidden());
+            }
+        }
+        Ok(())
     }
+}
+
+/// RBAC object of an application's logs.
+fn log_object(context: &Context<'_>, app: &Application) -> String {
+    let Application { metadata, .. } = app;
+    application_object(app.project(), &metadata.namespace, &metadata.name, context.namespace())
 }
 
 #[cfg(test)]

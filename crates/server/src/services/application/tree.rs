@@ -6,7 +6,6 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use serde_json::Value;
 use tiphys_wire::status::Code;
-use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::access;
@@ -14,11 +13,10 @@ use super::requests::Named;
 use super::resources::{Resources, live};
 use crate::call::{Message, Reply, Status};
 use crate::catalog::AppKey;
-use crate::services::context::{Context, Owned};
+use crate::services::context::Context;
+use crate::services::standing::{Owned, RECHECK_INTERVAL};
 use crate::services::watching::{Watch, reply};
 
-/// How often a quiet watch asks whether its caller still may.
-const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Time that a burst of changes has to become one message.
 const SETTLE: Duration = Duration::from_millis(200);
 
@@ -31,7 +29,7 @@ pub(super) async fn watch(context: &Context<'_>, asked: Resources) -> Result<Rep
     let changes = live.tree_changes(&found.key);
     let told = known(live.tree(&found.key).await)?.as_ref().map(digest);
     let owned = context.owned();
-    Ok(reply(Watching { owned, named, key: found.key, changes, told, checked: Instant::now() }))
+    Ok(reply(Watching { owned, named, key: found.key, changes, told }))
 }
 
 /// A tree that can be told now. That a source or a cluster is in trouble is no reason to end a watch: the next change
@@ -55,20 +53,18 @@ struct Watching {
     changes: BoxStream<'static, ()>,
     /// The digest of the tree that the caller knows.
     told: Option<u64>,
-    checked: Instant,
 }
 
 impl Watch for Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         loop {
-            let left = CHECK_INTERVAL.saturating_sub(self.checked.elapsed());
-            match tokio::time::timeout(left, self.changes.next()).await {
+            match tokio::time::timeout(RECHECK_INTERVAL, self.changes.next()).await {
                 Ok(None) => return None,
                 Ok(Some(())) => {
                     tokio::time::sleep(SETTLE).await;
                     // What came meanwhile is part of this look.
                     while let Some(Some(())) = futures::FutureExt::now_or_never(self.changes.next()) {}
-                    if let Err(status) = self.check() {
+                    if let Err(status) = self.check().await {
                         return Some(Err(status));
                     }
                     match self.look().await {
@@ -78,7 +74,7 @@ impl Watch for Watching {
                     }
                 }
                 Err(_elapsed) => {
-                    if let Err(status) = self.check() {
+                    if let Err(status) = self.check().await {
                         return Some(Err(status));
                     }
                 }
@@ -89,9 +85,8 @@ impl Watch for Watching {
 
 impl Watching {
     /// Whether the caller is still who they were, and may still see the application: the reference asks once only.
-    fn check(&mut self) -> Result<(), Status> {
-        self.checked = Instant::now();
-        self.owned.check_session()?;
+    async fn check(&mut self) -> Result<(), Status> {
+        self.owned.check().await?;
         self.owned.within(|context| access::cached(context, "get", &self.named).map(drop))
     }
 

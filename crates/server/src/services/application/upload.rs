@@ -10,6 +10,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tiphys_policy::rbac::{Protected as _, Resource};
 use tiphys_wire::status::Code;
 
 use super::access;
@@ -62,9 +63,17 @@ pub(in crate::services) async fn manifests_with_files(
     let query = query.ok_or_else(|| Status::invalid("the first message has to be a query"))?;
     let found = access::cached(context, "get", &query.named)?;
     let live = live(context)?;
+    let owned = context.owned();
     let packed = tokio::time::timeout_at(ends, read(parts)).await.map_err(late)??;
     check(&packed, &query.checksum)?;
-    let manifests = live.manifests_with_files(&found.key, packed.into()).await?;
+    // An upload takes time, and the caller may have lost access.
+    owned.check().await?;
+    let may_run_programs = owned.within(|context| {
+        let found = access::cached(context, "get", &query.named)?;
+        let object = found.proof.get().object(context.namespace());
+        Ok::<_, Status>(context.may(Resource::Applications, "update", &object))
+    })?;
+    let manifests = live.manifests_with_files(&found.key, packed.into(), may_run_programs).await?;
     let texts: Vec<String> = manifests.iter().map(Value::to_string).collect();
     Ok(Reply::value(json!({"manifests": texts})))
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use tiphys_policy::rbac::{Request, Resource};
+use tiphys_policy::rbac::Resource;
 use tiphys_wire::status::Code;
 use tokio::sync::broadcast::Receiver;
 
@@ -12,8 +12,9 @@ use super::page::Narrowing;
 use super::requests::Query;
 use crate::call::{Message, Reply, Status};
 use crate::catalog::{AppKey, Change, ChangeKind, Entry};
-use crate::services::context::{Context, Owned};
+use crate::services::context::Context;
 use crate::services::request;
+use crate::services::standing::Owned;
 use crate::services::watching::{Watch, is_after, is_before, next_change, reply};
 
 /// Follows what the caller may see of what they ask for.
@@ -77,8 +78,14 @@ struct Watching {
 
 impl Watch for Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
-        if let Some(entry) = self.first.pop_front() {
-            return Some(self.event(self.first_kind, &entry).await);
+        while let Some(entry) = self.first.pop_front() {
+            // A slow reader may lose access meanwhile.
+            if let Err(status) = self.owned.check().await {
+                return Some(Err(status));
+            }
+            if self.may(&entry) {
+                return Some(self.event(self.first_kind, &entry).await);
+            }
         }
         loop {
             let change = match next_change(&self.owned, &mut self.changes).await? {
@@ -121,12 +128,14 @@ impl Watching {
 
     /// Whether an application is wanted, and may be seen by the policy as it is now.
     fn has(&self, entry: &Entry) -> bool {
-        self.owned.within(|context| {
-            let request =
-                Request { resource: Resource::Applications.as_str(), action: "get", object: &entry.object };
-            // One question of one application is cheaper than a filter of many.
-            context.caller().may(&request)
-                && Wanted::new(context, self.query.clone()).is_ok_and(|wanted| wanted.has(entry))
-        })
+        // Checking one application is cheaper than building a filter.
+        self.may(entry)
+            && self.owned.within(|context| {
+                Wanted::new(context, self.query.clone()).is_ok_and(|wanted| wanted.has(entry))
+            })
+    }
+
+    fn may(&self, entry: &Entry) -> bool {
+        self.owned.within(|context| context.may(Resource::Applications, "get", &entry.object))
     }
 }

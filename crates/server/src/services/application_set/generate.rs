@@ -15,11 +15,11 @@ use tiphys_policy::permit::Own;
 use tiphys_service::application_set as rules;
 use tiphys_wire::status::Code;
 
-use super::{admit, failed, wanted};
+use super::{admit, failed, may_see_unread, wanted};
 use crate::call::Status;
 use crate::catalog::AppKey;
 use crate::live::Live;
-use crate::services::context::Context;
+use crate::services::context::{Context, hidden};
 
 /// Refusals that are told beside an answer that has no place for them.
 const REFUSALS_MAX: usize = 20;
@@ -104,12 +104,18 @@ pub(super) async fn generate(context: &Context<'_>, asked: Asked) -> Result<Valu
     Ok(answer)
 }
 
-/// A set that is stored keeps its identity and what is known of its roll-out, for those who may see it.
+/// Takes the identity and the rollout state from the stored set, if the caller may see it; otherwise the set is treated as
+/// new (SEC-25).
 async fn keep_identity(context: &Context<'_>, set: &mut ApplicationSet) -> Result<(), Status> {
     let store = context.parts.store.of(&set.metadata.namespace);
     let stored = store.get(Own::ApplicationSet, &set.metadata.name).await;
     let Some(stored) = stored.map_err(tiphys_service::Error::from)? else { return Ok(()) };
-    let stored = context.authorize("get", rules::read(&stored).map_err(failed)?)?;
+    let stored = match rules::read(&stored) {
+        Ok(stored) => stored,
+        Err(error) if may_see_unread(context, &stored) => return Err(failed(error)),
+        Err(_unreadable) => return Ok(()),
+    };
+    let Ok(stored) = context.authorize("get", stored) else { return Ok(()) };
     set.metadata.uid.clone_from(&stored.get().metadata.uid);
     set.status.clone_from(&stored.get().status);
     Ok(())
@@ -161,7 +167,8 @@ fn shown(
                 "target": merge_patch::apply(live, patch).to_string()}),
             Ok(None) => only(name, "change"),
             Err(status) if status.code == Code::PermissionDenied => {
-                json!({"name": name, "action": "change", "message": status.message})
+                // The full message names the other project.
+                json!({"name": name, "action": "change", "message": hidden().message})
             }
             Err(status) => return Err(status),
         });

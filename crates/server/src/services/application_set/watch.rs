@@ -14,7 +14,8 @@ use tokio::sync::broadcast::Receiver;
 use super::{failed, project_of, selector_of};
 use crate::call::{Message, Reply, Status};
 use crate::catalog::ChangeKind;
-use crate::services::context::{Context, Owned};
+use crate::services::context::Context;
+use crate::services::standing::Owned;
 use crate::services::watching::{Watch, is_after, is_before, next_change, reply};
 use crate::sets::Change;
 
@@ -62,6 +63,10 @@ struct Watching {
 impl Watch for Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         while let Some(object) = self.first.pop_front() {
+            // A slow reader may lose access meanwhile.
+            if let Err(status) = self.owned.check().await {
+                return Some(Err(status));
+            }
             if self.has(&object) {
                 return Some(event(self.first_kind, &object));
             }

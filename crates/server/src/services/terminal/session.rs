@@ -272,6 +272,7 @@ where
                     self.has_begun = true;
                     self.typed = Vec::new();
                 }
+                self.check().await?;
                 let text = self.characters.take(&bytes);
                 if text.is_empty() { Ok(()) } else { self.show(&text).await }
             }
