@@ -25,6 +25,7 @@ use tiphys_appset::generate::{Request, generate};
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::params::Params;
 use tiphys_appset::reconcile::{Action, Outcomes, PassFacts, conclude, plan};
+use tiphys_appset::work::Work;
 use tiphys_go::template::Still;
 use tiphys_object::merge_patch;
 
@@ -113,6 +114,7 @@ fn main() {
     let mut stored = json!({});
     for pass in ["first", "second", "third"] {
         set.status = serde_json::from_value(stored.clone()).unwrap();
+        let work = Work::new(settings.template_steps);
         let request = Request {
             set: &set,
             settings: &settings,
@@ -120,6 +122,7 @@ fn main() {
             control_plane_namespace: "argocd",
             fresh: false,
             environment: &environment,
+            work: &work,
         };
         let start = Instant::now();
         let generated = generate(&request, &Nothing).map_err(|_stop| unreachable!());

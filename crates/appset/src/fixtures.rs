@@ -20,6 +20,7 @@ use crate::facts::{
 use crate::generate::{Generated, Request, Stop, find_directories, find_files, generate, parameters};
 use crate::params::Params;
 use crate::references::{Found, Namespaces, Purpose, Reference};
+use crate::work::Work;
 
 /// The time of all tests.
 pub(crate) const NOW: &str = "2026-05-04T07:30:00Z";
@@ -174,7 +175,7 @@ pub(crate) fn now() -> jiff::Timestamp {
 }
 
 pub(crate) fn with_request<T>(world: &World, set: &ApplicationSet, ask: impl FnOnce(&Request<'_>) -> T) -> T {
-    let environment = Still(now());
+    let (environment, work) = (Still(now()), Work::new(world.sets().template_steps));
     ask(&Request {
         set,
         settings: world.sets(),
@@ -182,6 +183,7 @@ pub(crate) fn with_request<T>(world: &World, set: &ApplicationSet, ask: impl FnO
         control_plane_namespace: "argocd",
         fresh: false,
         environment: &environment,
+        work: &work,
     })
 }
 

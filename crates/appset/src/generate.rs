@@ -31,6 +31,7 @@ use crate::references::{self, Reference};
 use crate::scope::{Scope, ScopeError, namespace_of};
 use crate::selector::{PostSelector, SelectorError};
 use crate::template::{Language, RenderError, Templates};
+use crate::work::{TooMuchWork, Work};
 
 pub use decision::{DecisionConfig, DecisionError, decisions_of};
 pub use git::{GitError, find_directories, find_files};
@@ -65,6 +66,8 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// What templates ask the world.
     pub environment: &'a dyn Environment,
+    /// What the reconcile may still do.
+    pub work: &'a Work,
 }
 
 /// What a set comes to.
@@ -121,6 +124,8 @@ pub(crate) enum GenerateError {
     TooManySets,
     #[error("the generators make more than {SETS_MADE_MAX} sets of parameters")]
     TooManySetsMade,
+    #[error(transparent)]
+    TooMuchWork(#[from] TooMuchWork),
 }
 
 impl GenerateError {
@@ -284,7 +289,7 @@ impl<'a> Run<'a> {
         })?;
         let language = Language::of(request.set);
         Ok(Self {
-            templates: Templates::new(&language, request.environment),
+            templates: Templates::new(&language, request.environment, request.work),
             request,
             facts,
             scope,
@@ -374,7 +379,9 @@ impl<'a> Run<'a> {
         for set in sets {
             // What is looked at is thrown away again.
             let mut memory = self.memory;
-            if selector.matches(&params::flatten(&set, &mut memory)?) {
+            let flat = params::flatten(&set, &mut memory)?;
+            self.request.work.spend(steps_of(memory.used().saturating_sub(self.memory.used())))?;
+            if selector.matches(&flat) {
                 selected.push(set);
             }
         }
@@ -387,9 +394,21 @@ impl<'a> Run<'a> {
             return Err(GenerateError::TooManySets);
         }
         self.sets_left = self.sets_left.checked_sub(1).ok_or(GenerateError::TooManySetsMade)?;
-        params::charge(&set, &mut self.memory)?;
+        self.charged(|memory| Ok(params::charge(&set, memory)?))?;
         sets.push(set);
         Ok(())
+    }
+
+    /// Takes memory, and pays for the work of filling it.
+    fn charged<T>(
+        &mut self,
+        take: impl FnOnce(&mut Memory) -> Result<T, GenerateError>,
+    ) -> Result<T, GenerateError> {
+        let before = self.memory.used();
+        let taken = take(&mut self.memory)?;
+        let bytes = self.memory.used().saturating_sub(before);
+        self.request.work.spend(steps_of(bytes))?;
+        Ok(taken)
     }
 
     /// The leaves of nested values, in fast mode; the values themselves in go mode.
@@ -426,7 +445,11 @@ impl<'a> Run<'a> {
                 template,
                 params: set,
             };
-            match application::render(&mut self.templates, &parts, &mut self.memory) {
+            let before = self.memory.used();
+            let made = application::render(&mut self.templates, &parts, &mut self.memory);
+            let bytes = self.memory.used().saturating_sub(before);
+            let paid = self.request.work.spend(steps_of(bytes));
+            match made.map_err(GenerateError::from).and_then(|made| Ok(paid.map(|()| made)?)) {
                 Ok(made) => found.generated.applications.push(made),
                 Err(error) => {
                     found.fail(SetReason::RenderTemplateParamsError, error);
@@ -438,6 +461,11 @@ impl<'a> Run<'a> {
             }
         }
     }
+}
+
+/// Steps of making what takes so many bytes: two or three nanoseconds for each.
+fn steps_of(bytes: usize) -> u64 {
+    (bytes / 16) as u64
 }
 
 /// The texts under `values`; `None` when there are none.

@@ -49,3 +49,4 @@ pub mod template;
 pub mod text;
 pub mod validate;
 pub mod webhook;
+pub mod work;

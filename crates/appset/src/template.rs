@@ -15,6 +15,7 @@ use tiphys_go::nesting::DEPTH_MAX;
 use tiphys_go::template::Environment;
 
 use crate::params::Params;
+use crate::work::Work;
 use go::{GoTemplates, Root};
 
 /// Bytes that one string may come to (ASET-122).
@@ -78,10 +79,11 @@ pub struct Templates<'e> {
 
 impl<'e> Templates<'e> {
     /// For sets that speak a language; the environment answers what templates ask the world.
-    pub fn new(language: &Language, environment: &'e dyn Environment) -> Self {
+    /// What they take is charged to `work`.
+    pub fn new(language: &Language, environment: &'e dyn Environment, work: &'e Work) -> Self {
         let go = match language {
             Language::Placeholders => None,
-            Language::Go { options } => Some(GoTemplates::new(options, environment)),
+            Language::Go { options } => Some(GoTemplates::new(options, environment, work)),
         };
         Self { go }
     }
@@ -239,7 +241,8 @@ mod tests {
     fn fast(template: &str, given: Value) -> Result<String, String> {
         let still = Still(jiff::Timestamp::UNIX_EPOCH);
         let given = params(given);
-        let mut templates = Templates::new(&Language::Placeholders, &still);
+        let work = Work::new(u64::MAX);
+        let mut templates = Templates::new(&Language::Placeholders, &still, &work);
         templates.with(&given).text(template, "f").map_err(|error| error.to_string())
     }
 
@@ -247,7 +250,8 @@ mod tests {
         let still = Still(jiff::Timestamp::UNIX_EPOCH);
         let language = Language::Go { options: options.iter().map(|option| (*option).to_owned()).collect() };
         let given = params(given);
-        let mut templates = Templates::new(&language, &still);
+        let work = Work::new(u64::MAX);
+        let mut templates = Templates::new(&language, &still, &work);
         templates.with(&given).text(template, "f").map_err(|error| error.to_string())
     }
 
@@ -333,7 +337,8 @@ mod tests {
     #[test]
     fn aset_76_a_missing_key_leaves_the_text() {
         let still = Still(jiff::Timestamp::UNIX_EPOCH);
-        let mut templates = Templates::new(&Language::Go { options: vec![] }, &still);
+        let work = Work::new(u64::MAX);
+        let mut templates = Templates::new(&Language::Go { options: vec![] }, &still, &work);
         let given = params(json!({"a": "x", "t": "text"}));
         let mut rendering = templates.with(&given);
         assert_eq!(rendering.text_if_known("{{.a}}", "").unwrap(), "x");
@@ -346,7 +351,8 @@ mod tests {
     fn aset_100_every_string_and_key_is_a_template() {
         let still = Still(jiff::Timestamp::UNIX_EPOCH);
         let given = params(json!({"k": "key", "v": "value"}));
-        let mut templates = Templates::new(&Language::Placeholders, &still);
+        let work = Work::new(u64::MAX);
+        let mut templates = Templates::new(&Language::Placeholders, &still, &work);
         let rendered = templates
             .with(&given)
             .value(&json!({"{{k}}": ["{{v}}", 1_000_000, true, null], "b": {"c": "{{v}}"}}), "")

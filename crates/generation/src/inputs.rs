@@ -9,6 +9,7 @@ use tiphys_api::codes::SetReason;
 use tiphys_api::settings::ApplicationSets;
 use tiphys_appset::facts::Facts;
 use tiphys_appset::generate::{Failure, Request, Stop};
+use tiphys_appset::work::Work;
 use tiphys_go::template::Environment;
 
 use crate::ledger::{Ledger, Remembered};
@@ -70,6 +71,8 @@ pub struct Inputs {
     settings: ApplicationSets,
     machine: Machine,
     fresh: bool,
+    /// What all runs over the generators may do together.
+    work: Work,
 }
 
 impl Inputs {
@@ -77,6 +80,7 @@ impl Inputs {
     pub fn new(subject: Subject) -> Self {
         let Subject { set, world, settings, fresh, now, chance, remembered } = subject;
         Self {
+            work: Work::new(settings.template_steps),
             set,
             ledger: Ledger::new(world, remembered),
             settings,
@@ -95,6 +99,7 @@ impl Inputs {
             control_plane_namespace: &world.namespace,
             fresh: self.fresh,
             environment: &self.machine,
+            work: &self.work,
         })
     }
 

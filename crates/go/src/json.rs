@@ -13,7 +13,7 @@ mod read;
 pub(crate) use print::{escape_text, number_json, write_go_text};
 pub use print::{print_go, to_string_go, to_string_unescaped};
 pub use read::{JsonError, decode_go, decode_kubernetes, decode_kubernetes_within};
-pub(crate) use read::{decode_go_first, decode_with};
+pub(crate) use read::{decode_go_first, decode_go_within, decode_with};
 use serde_json::Value;
 
 /// One document read the two ways Go programs read it, in JSON and in `%v` spelling.

@@ -6,7 +6,7 @@
 //! compiled in. Whatever the input, nothing panics and every search is bounded.
 //!
 //! - [`yaml`], [`json`]: reading and writing documents.
-//! - [`nesting`], [`memory`], [`steps`]: how deep they may be, and how much they may take.
+//! - [`nesting`], [`memory`], [`steps`], [`live`]: how deep they may be, and how much they may take.
 //! - [`glob`], [`path_match`], [`doublestar`], [`regexp`]: matching text; [`path`]: cleaning paths.
 //! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
@@ -23,6 +23,7 @@ pub mod fnv;
 pub mod glob;
 pub mod json;
 pub mod jsonpath;
+pub mod live;
 pub mod memory;
 pub mod nesting;
 mod number;

@@ -37,6 +37,11 @@ impl Memory {
         Self { limit, left: limit }
     }
 
+    /// The bound.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Bytes that were used.
     pub fn used(&self) -> usize {
         self.limit - self.left

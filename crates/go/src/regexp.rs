@@ -10,8 +10,10 @@
 
 mod expand;
 mod translate;
+mod weight;
 
 use regex::{Regex, RegexBuilder};
+pub(crate) use weight::{Weight, weigh};
 
 /// Bytes of an expression: a class of three letters takes kilobytes before the program's size is looked at, and
 /// some errors are found only by reading to the end.
@@ -26,6 +28,7 @@ pub struct Regexp {
     compiled: Regex,
     /// The names of the groups, the whole match first; most have none.
     names: Vec<String>,
+    weight: Weight,
 }
 
 /// Why an expression does not compile.
@@ -73,7 +76,12 @@ impl Regexp {
             .dfa_size_limit(bytes_max)
             .build()
             .map_err(RegexpError::Engine)?;
-        Ok(Self { compiled, names })
+        Ok(Self { compiled, names, weight: weigh(pattern) })
+    }
+
+    /// How much the expression weighs.
+    pub(crate) fn weight(&self) -> Weight {
+        self.weight
     }
 
     /// Whether the expression matches anywhere in the text.

@@ -83,11 +83,13 @@ mod time;
 mod value;
 mod yaml;
 
-pub use environment::{Certificate, CertificateRequest, Environment, KeyKind, Keys, Lookup, Still};
+pub use environment::{
+    Certificate, CertificateRequest, Environment, KeyError, KeyKind, Keys, Lookup, Still, Work,
+};
 pub use error::{ErrorKind, Failure, Layer, TemplateError};
 pub use exec::Engine;
 pub use functions::{
-    Call, Function, FunctionSet, Logic, Operand, Rendering, Run, Source, Type, query_escape,
+    Call, Function, FunctionSet, Logic, Operand, Price, Rendering, Run, Source, Type, query_escape,
 };
 pub use limits::{Exceeded, Limits};
 pub use parse::{PARENTHESES_MAX, Parsed, TEMPLATE_BYTES_MAX};

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use tiphys_go::template::{
-    Certificate, CertificateRequest, Environment, Failure, KeyKind, Keys, Lookup, Map,
+    Certificate, CertificateRequest, Environment, Failure, KeyError, KeyKind, Keys, Lookup, Map, Work,
 };
 
 use crate::keys::NativeKeys;
@@ -114,19 +114,23 @@ impl Environment for Repeatable<'_> {
 }
 
 impl Keys for Repeatable<'_> {
-    fn bcrypt(&self, password: &[u8]) -> Result<String, String> {
-        self.keys_of_bytes(|keys| keys.bcrypt(password))
+    fn bcrypt(&self, password: &[u8], work: &mut dyn Work) -> Result<String, KeyError> {
+        self.keys_of_bytes(|keys| keys.bcrypt(password, work))
     }
 
-    fn private_key(&self, kind: KeyKind) -> Result<String, String> {
-        self.keys_of_bytes(|keys| keys.private_key(kind))
+    fn private_key(&self, kind: KeyKind, work: &mut dyn Work) -> Result<String, KeyError> {
+        self.keys_of_bytes(|keys| keys.private_key(kind, work))
     }
 
-    fn certificate(&self, request: &CertificateRequest<'_>) -> Result<Certificate, String> {
-        self.keys_of_bytes(|keys| keys.certificate(request))
+    fn certificate(
+        &self,
+        request: &CertificateRequest<'_>,
+        work: &mut dyn Work,
+    ) -> Result<Certificate, KeyError> {
+        self.keys_of_bytes(|keys| keys.certificate(request, work))
     }
 
-    fn check(&self, certificate: &[u8], key: &[u8]) -> Result<(), String> {
-        self.keys_of_bytes(|keys| keys.check(certificate, key))
+    fn check(&self, certificate: &[u8], key: &[u8], work: &mut dyn Work) -> Result<(), KeyError> {
+        self.keys_of_bytes(|keys| keys.check(certificate, key, work))
     }
 }

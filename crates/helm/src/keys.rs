@@ -6,13 +6,15 @@
 
 mod certificate;
 mod der;
+mod montgomery;
 mod number;
 mod pem;
+mod prime;
 mod private_key;
 
 use std::fmt;
 
-use tiphys_go::template::{Certificate, CertificateRequest, KeyKind, Keys};
+use tiphys_go::template::{Certificate, CertificateRequest, KeyError, KeyKind, Keys, Work};
 
 use private_key::PrivateKey;
 
@@ -20,6 +22,17 @@ use private_key::PrivateKey;
 const PASSWORD_BYTES_MAX: usize = 72;
 /// Rounds of bcrypt, as a power of two.
 const BCRYPT_COST: u32 = 10;
+/// Steps of bcrypt with this cost.
+const BCRYPT_STEPS: usize = 1_500_000;
+/// Bytes of the largest key that is read: RSA with 8,192 bits.
+const KEY_BYTES_MAX: usize = 7_000;
+
+/// Steps of reading a key of so many bytes of PEM, and of signing with it: 30 ms with RSA of 8,192 bits, 1 ms with 2,048,
+/// 0.1 ms on curves.
+fn signing_steps(bytes: usize) -> usize {
+    let bytes = bytes.min(KEY_BYTES_MAX);
+    3_000 + bytes * bytes * bytes / 300_000
+}
 
 /// Fills bytes.
 pub type Source<'s> = &'s dyn Fn(&mut [u8]);
@@ -40,32 +53,40 @@ impl fmt::Debug for NativeKeys<'_> {
 }
 
 impl NativeKeys<'_> {
-    fn generate(&self, kind: KeyKind, bits: usize) -> Result<PrivateKey, String> {
+    fn generate(&self, kind: KeyKind, bits: usize, work: &mut dyn Work) -> Result<PrivateKey, KeyError> {
         let source = self.is_repeatable.then_some(self.source);
-        PrivateKey::generate(kind, bits, source)
+        PrivateKey::generate(kind, bits, source, work)
     }
 }
 
 impl Keys for NativeKeys<'_> {
-    fn bcrypt(&self, password: &[u8]) -> Result<String, String> {
+    fn bcrypt(&self, password: &[u8], work: &mut dyn Work) -> Result<String, KeyError> {
         if password.len() > PASSWORD_BYTES_MAX {
-            return Err(format!("bcrypt: password length exceeds {PASSWORD_BYTES_MAX} bytes"));
+            return Err(format!("bcrypt: password length exceeds {PASSWORD_BYTES_MAX} bytes").into());
         }
+        work.charge(BCRYPT_STEPS)?;
         let mut salt = [0; 16];
         (self.source)(&mut salt);
         let parts = bcrypt::hash_with_salt(password, BCRYPT_COST, salt).map_err(|error| error.to_string())?;
         Ok(parts.format_for_version(bcrypt::Version::TwoA))
     }
 
-    fn private_key(&self, kind: KeyKind) -> Result<String, String> {
-        Ok(self.generate(kind, 4096)?.to_pem())
+    fn private_key(&self, kind: KeyKind, work: &mut dyn Work) -> Result<String, KeyError> {
+        Ok(self.generate(kind, 4096, work)?.to_pem())
     }
 
-    fn certificate(&self, request: &CertificateRequest<'_>) -> Result<Certificate, String> {
+    fn certificate(
+        &self,
+        request: &CertificateRequest<'_>,
+        work: &mut dyn Work,
+    ) -> Result<Certificate, KeyError> {
+        let own = request.key.map_or(0, str::len);
+        let signer = request.signer.as_ref().map_or(0, |signer| signer.key.len());
+        work.charge(signing_steps(own) + signing_steps(signer))?;
         let key = match request.key {
             None => self
-                .generate(KeyKind::Rsa, 2048)
-                .map_err(|error| format!("error generating rsa key: {error}"))?,
+                .generate(KeyKind::Rsa, 2048, work)
+                .map_err(|error| error.after("error generating rsa key: "))?,
             Some(text) => PrivateKey::from_pem(text.as_bytes())
                 .map_err(|error| format!("parsing private key: {error}"))?,
         };
@@ -75,11 +96,14 @@ impl Keys for NativeKeys<'_> {
         Ok(Certificate { certificate, key: key.to_pem() })
     }
 
-    fn check(&self, certificate: &[u8], key: &[u8]) -> Result<(), String> {
+    fn check(&self, certificate: &[u8], key: &[u8], work: &mut dyn Work) -> Result<(), KeyError> {
+        work.charge(signing_steps(key.len()))?;
         let block = pem::decode(certificate).ok_or("unable to decode certificate")?;
         certificate::Parsed::read(&block.bytes)
             .ok_or("error parsing certificate: decodedCert.Bytes: x509: malformed certificate")?;
-        PrivateKey::from_pem(key).map(|_| ()).map_err(|error| format!("error parsing private key: {error}"))
+        PrivateKey::from_pem(key)
+            .map(|_| ())
+            .map_err(|error| format!("error parsing private key: {error}").into())
     }
 }
 

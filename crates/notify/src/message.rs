@@ -6,8 +6,13 @@ use tiphys_go::template::{Engine, Environment, FunctionSet, Limits, Templates, V
 /// Name of each template, as errors have it.
 const NAME: &str = "notification";
 /// Bounds of one text: a mebibyte and some seconds (NTF-207).
-const LIMITS: Limits =
-    Limits { steps: 20_000_000, made_bytes: 64 << 20, text_bytes: 1 << 20, nesting: 1_000 };
+const LIMITS: Limits = Limits {
+    steps: 20_000_000,
+    made_bytes: 64 << 20,
+    live_bytes: 32 << 20,
+    text_bytes: 1 << 20,
+    nesting: 1_000,
+};
 
 /// Why a notification cannot be made; the delivery fails, others go on (NTF-205).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use jiff::Timestamp;
-use tiphys_go::template::{Certificate, CertificateRequest, Environment, KeyKind, Keys};
+use tiphys_go::template::{Certificate, CertificateRequest, Environment, KeyError, KeyKind, Keys, Work};
 use tiphys_helm::NativeKeys;
 
 /// Fills bytes with chance.
@@ -85,19 +85,23 @@ impl Environment for During<'_> {
 }
 
 impl Keys for During<'_> {
-    fn bcrypt(&self, password: &[u8]) -> Result<String, String> {
-        self.with(|keys| keys.bcrypt(password))
+    fn bcrypt(&self, password: &[u8], work: &mut dyn Work) -> Result<String, KeyError> {
+        self.with(|keys| keys.bcrypt(password, work))
     }
 
-    fn private_key(&self, kind: KeyKind) -> Result<String, String> {
-        self.with(|keys| keys.private_key(kind))
+    fn private_key(&self, kind: KeyKind, work: &mut dyn Work) -> Result<String, KeyError> {
+        self.with(|keys| keys.private_key(kind, work))
     }
 
-    fn certificate(&self, request: &CertificateRequest<'_>) -> Result<Certificate, String> {
-        self.with(|keys| keys.certificate(request))
+    fn certificate(
+        &self,
+        request: &CertificateRequest<'_>,
+        work: &mut dyn Work,
+    ) -> Result<Certificate, KeyError> {
+        self.with(|keys| keys.certificate(request, work))
     }
 
-    fn check(&self, certificate: &[u8], key: &[u8]) -> Result<(), String> {
-        self.with(|keys| keys.check(certificate, key))
+    fn check(&self, certificate: &[u8], key: &[u8], work: &mut dyn Work) -> Result<(), KeyError> {
+        self.with(|keys| keys.check(certificate, key, work))
     }
 }

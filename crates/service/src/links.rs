@@ -8,7 +8,13 @@ use tiphys_go::yaml::{self, Dialect};
 /// Name of the template, as errors have it.
 const NAME: &str = "deep-link";
 /// Bounds of one address.
-const LIMITS: Limits = Limits { steps: 1_000_000, made_bytes: 16 << 20, text_bytes: 64 << 10, nesting: 200 };
+const LIMITS: Limits = Limits {
+    steps: 1_000_000,
+    made_bytes: 16 << 20,
+    live_bytes: 16 << 20,
+    text_bytes: 64 << 10,
+    nesting: 200,
+};
 /// Links that one setting may have.
 const LINKS_MAX: usize = 100;
 

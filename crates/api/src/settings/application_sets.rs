@@ -120,6 +120,9 @@ pub struct ApplicationSets {
     pub unscoped_restricted: bool,
     /// Globs or `/regexes/` of further namespaces that accept sets without a project.
     pub unscoped_namespaces: Vec<String>,
+    /// Steps that generators and templates of one set may take together during a reconcile, 200,000,000: about eight
+    /// seconds.
+    pub template_steps: u64,
     /// Why no set is processed at all.
     pub refusal: Option<String>,
 }
@@ -234,6 +237,7 @@ impl ApplicationSets {
             global_resources,
             unscoped_restricted: !matches!(cm_text("applicationset.unscoped.policy"), "" | "allow"),
             unscoped_namespaces: split_list(cm_text("applicationset.unscoped.namespaces")),
+            template_steps: keys.steps("template.steps", 200_000_000),
             refusal: (!refusals.is_empty()).then(|| refusals.join("; ")),
         }
     }
@@ -291,6 +295,12 @@ impl<'a> Keys<'_, 'a> {
     fn count(&mut self, name: &str, suffix: &str, default: i64, most: i64) -> usize {
         let number = self.0.number(&Self::key(name), &Self::variable(suffix), default, 1..=most);
         usize::try_from(number).unwrap_or(1)
+    }
+
+    fn steps(&mut self, name: &str, default: i64) -> u64 {
+        let steps =
+            self.0.number(&Self::key(name), &Self::own(name), default, 1_000_000..=i64::from(i32::MAX));
+        u64::try_from(steps).unwrap_or_default()
     }
 
     fn duration(&mut self, name: &str, default: Duration) -> Duration {

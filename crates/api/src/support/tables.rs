@@ -719,6 +719,12 @@ pub(super) const PARAMS: &[Entry] = &[
     ),
     entry("applicationsetcontroller.enable.git.submodule", Honoured, "ARGOCD_GIT_MODULES_ENABLED", ""),
     entry(
+        "applicationsetcontroller.template.steps",
+        Honoured,
+        "",
+        "steps that generators and templates of one set may take, 200000000: some eight seconds",
+    ),
+    entry(
         "applicationsetcontroller.",
         Reported,
         "",

@@ -1,8 +1,9 @@
 //! Functions of `ApplicationSets` beside sprig's (ASET-107..109).
 
 use serde_json::Value as Json;
+use tiphys_go::nesting::DEPTH_MAX;
 use tiphys_go::template::{Call, Failure, Function, Type, Value};
-use tiphys_go::yaml::{self, Dialect, Limits};
+use tiphys_go::yaml::{self, Dialect, YamlError};
 
 use crate::slug;
 
@@ -28,17 +29,23 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     Function::new("slugify", &[], slugify).and_more(Type::Any),
     Function::new("toYaml", &[Type::Any], |call| {
-        let text = yaml::to_string(&call.value(0).to_json()?).map_err(|error| error.to_string())?;
+        let value = call.take(0);
+        let json = call.json(&value)?;
+        let text = yaml::to_string(&json).map_err(|error| error.to_string())?;
         Ok(Value::text(text.strip_suffix('\n').unwrap_or(&text)))
     }),
 ];
 
 fn from_yaml(call: &mut Call<'_, '_>) -> Result<Json, Failure> {
     let text = call.text(0).to_str().into_owned();
-    let limits = Limits { bytes_max: YAML_BYTES_MAX, ..Limits::default() };
-    let value =
-        yaml::parse(&text, Dialect::Sigs, &limits).map_err(|error| Failure::from(error.to_string()))?;
-    Ok(value.unwrap_or(Json::Null))
+    let mut memory = call.memory(YAML_BYTES_MAX);
+    let read = yaml::parse_within(&text, Dialect::Sigs, DEPTH_MAX, &mut memory);
+    call.spend_memory(memory.used())?;
+    match read {
+        Ok(value) => Ok(value.unwrap_or(Json::Null)),
+        Err(YamlError::Memory { limit }) => Err(call.memory_exceeded(limit, YAML_BYTES_MAX)),
+        Err(error) => Err(Failure::from(error.to_string())),
+    }
 }
 
 /// `slugify [length [smart]] text`: the text is always last.

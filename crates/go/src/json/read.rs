@@ -67,7 +67,15 @@ pub fn decode_kubernetes_within(text: &[u8], memory: &mut Memory) -> Result<Valu
 
 /// Reads a document as `encoding/json` does: every number becomes a 64-bit float.
 pub fn decode_go(text: &[u8]) -> Result<Value, JsonError> {
-    decode_with(text, float_number)
+    decode_go_within(text, &mut Memory::new(BYTES_MAX))
+}
+
+/// The same, with the memory that the values may take.
+pub(crate) fn decode_go_within(text: &[u8], memory: &mut Memory) -> Result<Value, JsonError> {
+    let mut reader = Reader { text, at: 0, number: float_number, memory: *memory };
+    let value = reader.whole();
+    *memory = reader.memory;
+    value
 }
 
 /// Reads the value a text begins with, as [`decode_go`] does, and says how many bytes it takes.

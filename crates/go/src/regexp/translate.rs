@@ -289,7 +289,7 @@ fn push_literal(out: &mut String, character: char) {
 }
 
 /// Reads `{2}`, `{2,}` or `{2,5}`: the least and the most, and the length; anything else is literal text.
-fn repeat_count(text: &str) -> Option<(u32, Option<u32>, usize)> {
+pub(super) fn repeat_count(text: &str) -> Option<(u32, Option<u32>, usize)> {
     let (inside, _) = text.strip_prefix('{')?.split_once('}')?;
     let number = |digits: &str| {
         let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

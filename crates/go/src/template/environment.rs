@@ -45,33 +45,100 @@ pub struct Lookup<'a> {
     pub name: &'a str,
 }
 
+/// Charges work to the run that it is done for.
+pub trait Work {
+    /// Pays for steps before they are taken. Called often during long work, because the caller may give up meanwhile.
+    ///
+    /// # Errors
+    /// When the run may do no more, or the caller gave up.
+    fn charge(&mut self, steps: usize) -> Result<(), Failure>;
+}
+
+impl<F: FnMut(usize) -> Result<(), Failure>> Work for F {
+    fn charge(&mut self, steps: usize) -> Result<(), Failure> {
+        self(steps)
+    }
+}
+
+/// Why there is no key or certificate.
+#[derive(Debug)]
+pub enum KeyError {
+    /// It cannot be made, in the words of sprig's functions.
+    Problem(String),
+    /// The run ended before it was made.
+    Stopped(Failure),
+}
+
+impl KeyError {
+    /// The same error with words before its text.
+    #[must_use]
+    pub fn after(self, words: &str) -> Self {
+        match self {
+            Self::Problem(text) => Self::Problem(format!("{words}{text}")),
+            stopped @ Self::Stopped(_) => stopped,
+        }
+    }
+}
+
+impl From<String> for KeyError {
+    fn from(text: String) -> Self {
+        Self::Problem(text)
+    }
+}
+
+impl From<&str> for KeyError {
+    fn from(text: &str) -> Self {
+        Self::Problem(text.to_owned())
+    }
+}
+
+impl From<Failure> for KeyError {
+    fn from(failure: Failure) -> Self {
+        Self::Stopped(failure)
+    }
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Problem(text) => Self::new(text),
+            KeyError::Stopped(failure) => failure,
+        }
+    }
+}
+
 /// Makes what needs more cryptography than hashes: the crate has no TLS library (DEP-2), a higher layer has.
 ///
-/// Errors are the texts that sprig's functions give.
+/// Problems are the texts that sprig's functions give. Each method charges what it does: how long it takes is known here
+/// alone.
 pub trait Keys {
     /// `bcrypt`, with cost 10.
     ///
     /// # Errors
     /// When the password is longer than 72 bytes.
-    fn bcrypt(&self, password: &[u8]) -> Result<String, String>;
+    fn bcrypt(&self, password: &[u8], work: &mut dyn Work) -> Result<String, KeyError>;
 
     /// `genPrivateKey`: a key in PEM.
     ///
     /// # Errors
     /// When it cannot be made.
-    fn private_key(&self, kind: KeyKind) -> Result<String, String>;
+    fn private_key(&self, kind: KeyKind, work: &mut dyn Work) -> Result<String, KeyError>;
 
     /// `genCA`, `genSelfSignedCert`, `genSignedCert` and their forms with a key.
     ///
     /// # Errors
     /// When a key or certificate that was given cannot be read, or none can be made.
-    fn certificate(&self, request: &CertificateRequest<'_>) -> Result<Certificate, String>;
+    fn certificate(
+        &self,
+        request: &CertificateRequest<'_>,
+        work: &mut dyn Work,
+    ) -> Result<Certificate, KeyError>;
 
     /// `buildCustomCert`: whether these are a certificate and a private key, both in PEM.
     ///
     /// # Errors
     /// When they are not.
-    fn check(&self, certificate: &[u8], key: &[u8]) -> Result<(), String>;
+    fn check(&self, certificate: &[u8], key: &[u8], work: &mut dyn Work) -> Result<(), KeyError>;
 }
 
 /// Kinds of keys that `genPrivateKey` knows.

@@ -2,6 +2,7 @@
 
 use super::limits::Exceeded;
 use super::quote::quote;
+use crate::live;
 use std::fmt::{self, Write};
 
 /// What kind of mistake it is.
@@ -146,6 +147,14 @@ impl Failure {
         Self(TemplateError::new(ErrorKind::Execute, message))
     }
 
+    /// The limit that was exceeded, where that is the reason.
+    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
+        match self.0.kind() {
+            ErrorKind::Limit(exceeded) => Some(exceeded),
+            _ => None,
+        }
+    }
+
     /// The words of a template's author.
     pub(crate) fn told(message: impl Into<String>) -> Self {
         Self(TemplateError::new(ErrorKind::Told, message))
@@ -161,6 +170,12 @@ impl From<String> for Failure {
 impl From<&str> for Failure {
     fn from(message: &str) -> Self {
         Self::new(message)
+    }
+}
+
+impl From<live::Exceeded> for Failure {
+    fn from(exceeded: live::Exceeded) -> Self {
+        Exceeded::from(exceeded).into()
     }
 }
 

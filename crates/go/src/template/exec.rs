@@ -16,6 +16,7 @@ use super::functions::Operand;
 use super::limits::Limits;
 use super::templates::Templates;
 use super::value::Value;
+use crate::live;
 use machine::Machine;
 
 /// Executes templates. One engine is one run: its limits are for all of it, and what templates set in their data
@@ -40,7 +41,10 @@ impl<'e> Engine<'e> {
             return Err(no_template(name.as_bytes(), self.templates));
         };
         self.context.nested.clear();
-        Machine::new(self.templates, &mut self.context).run(body, Operand::plain(dot.clone()))
+        let bound = self.context.budget.limits().live_bytes;
+        live::within(bound, || {
+            Machine::new(self.templates, &mut self.context).run(body, Operand::plain(dot.clone()))
+        })
     }
 
     /// Steps that were taken so far.

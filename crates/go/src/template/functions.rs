@@ -9,10 +9,12 @@ mod call;
 mod compare;
 mod escape;
 mod index;
+mod price;
 mod set;
 
 pub use call::Call;
 pub use escape::query as query_escape;
+pub use price::Price;
 pub use set::FunctionSet;
 
 use super::Parsed;
@@ -163,6 +165,8 @@ pub struct Function {
     pub boxed: bool,
     /// What it does.
     pub run: Run,
+    /// What a call costs.
+    pub price: Price,
 }
 
 /// What a function does.
@@ -221,7 +225,7 @@ impl Function {
         parameters: &'static [Type],
         run: fn(&mut Call<'_, '_>) -> Result<Value, Failure>,
     ) -> Self {
-        Self { name, parameters, rest: None, boxed: false, run: Run::Value(run) }
+        Self { name, parameters, rest: None, boxed: false, run: Run::Value(run), price: Self::price_of(name) }
     }
 
     /// The same under another name.
@@ -229,26 +233,41 @@ impl Function {
     pub const fn renamed(self, name: &'static str) -> Self {
         // Tables are constants, where a struct with a function pointer cannot be taken apart.
         let Self { parameters, rest, boxed, run, .. } = self;
-        Self { name, parameters, rest, boxed, run }
+        Self { name, parameters, rest, boxed, run, price: Self::price_of(name) }
     }
 
     /// The same with any number of further arguments.
     #[must_use]
     pub const fn and_more(self, rest: Type) -> Self {
-        let Self { name, parameters, boxed, run, .. } = self;
-        Self { name, parameters, rest: Some(rest), boxed, run }
+        let Self { name, parameters, boxed, run, price, .. } = self;
+        Self { name, parameters, rest: Some(rest), boxed, run, price }
     }
 
     /// The same with a result that is an `interface {}`.
     #[must_use]
     pub const fn boxed(self) -> Self {
-        let Self { name, parameters, rest, run, .. } = self;
-        Self { name, parameters, rest, boxed: true, run }
+        let Self { name, parameters, rest, run, price, .. } = self;
+        Self { name, parameters, rest, boxed: true, run, price }
+    }
+
+    /// The same with another price.
+    #[must_use]
+    pub const fn priced(self, price: Price) -> Self {
+        let Self { name, parameters, rest, boxed, run, .. } = self;
+        Self { name, parameters, rest, boxed, run, price }
+    }
+
+    /// The price of a name.
+    pub(crate) const fn price_of(name: &str) -> Price {
+        match price::of(name) {
+            Some(price) => price,
+            None => Price::PLAIN,
+        }
     }
 
     /// A method whose results templates cannot take.
     pub const fn unfit(name: &'static str, text: &'static str) -> Self {
-        Self { name, parameters: &[], rest: None, boxed: false, run: Run::Unfit(text) }
+        Self { name, parameters: &[], rest: None, boxed: false, run: Run::Unfit(text), price: Price::PLAIN }
     }
 
     /// The type of the argument at a place.

@@ -1,5 +1,7 @@
 //! Values as `encoding/json` writes and reads them.
 
+use super::error::Failure;
+use super::functions::Call;
 use super::limits::Exceeded;
 use super::value::{DEPTH_MAX, List, Text, Value};
 use crate::json::escape_text;
@@ -175,11 +177,21 @@ impl Writer {
     }
 }
 
-/// Reads JSON as `json.Unmarshal` into an `interface {}` does.
-pub(crate) fn read(text: &[u8]) -> Result<Value, String> {
-    match crate::json::decode_go(text) {
-        Ok(json) => Ok(Value::from_json(&json)),
-        Err(error) => Err(error_text(text, &error)),
+/// Bytes of memory that a document may take.
+const MEMORY_MAX: usize = 256 << 20;
+
+/// Reads JSON as `json.Unmarshal` into an `interface {}` does; what is no JSON is the inner error.
+pub(crate) fn read(call: &mut Call<'_, '_>, at: usize) -> Result<Result<Value, String>, Failure> {
+    let text = call.text(at).clone();
+    let mut memory = call.memory(MEMORY_MAX);
+    let read = crate::json::decode_go_within(text.as_bytes(), &mut memory);
+    call.spend_memory(memory.used())?;
+    match read {
+        Ok(json) => Ok(Ok(Value::from_json(&json))),
+        Err(crate::json::JsonError::Memory { limit }) if limit < MEMORY_MAX => {
+            Err(call.memory_exceeded(limit, MEMORY_MAX))
+        }
+        Err(error) => Ok(Err(error_text(text.as_bytes(), &error))),
     }
 }
 

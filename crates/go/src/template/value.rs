@@ -16,6 +16,7 @@ mod text;
 mod types;
 
 pub use convert::Integers;
+pub(crate) use convert::JsonProblem;
 pub use list::List;
 pub(crate) use map::Emptied;
 pub use map::Map;

@@ -1,5 +1,7 @@
 //! Values as YAML: written by two libraries, read as one does.
 
+use super::error::Failure;
+use super::functions::Call;
 use super::json::{Form, form};
 use super::limits::Exceeded;
 use super::value::{DEPTH_MAX, Text, Value};
@@ -160,10 +162,18 @@ fn binary(text: &Text) -> Text {
     out.into()
 }
 
-/// Reads the first document of a text, every number a `float64`; nothing is nil.
-pub(crate) fn read(text: &Text) -> Result<Value, String> {
-    match yaml::parse(&text.to_str(), Dialect::Sigs, &Limits::default()) {
-        Ok(json) => Ok(json.map_or(Value::Nil, |json| Value::from_json(&json))),
-        Err(error) => Err(error.to_string()),
+/// Reads the first document of a text, every number a `float64`; nothing is nil. What is no YAML is the inner error.
+pub(crate) fn read(call: &mut Call<'_, '_>, at: usize) -> Result<Result<Value, String>, Failure> {
+    let (text, limits) = (call.text(at).clone(), Limits::default());
+    let mut memory = call.memory(limits.bytes_max);
+    let read = yaml::parse_within(&text.to_str(), Dialect::Sigs, limits.depth_max, &mut memory);
+    // A short text may unfold to a large tree.
+    call.spend_memory(memory.used())?;
+    match read {
+        Ok(json) => Ok(Ok(json.map_or(Value::Nil, |json| Value::from_json(&json)))),
+        Err(YamlError::Memory { limit }) if limit < limits.bytes_max => {
+            Err(call.memory_exceeded(limit, limits.bytes_max))
+        }
+        Err(error) => Ok(Err(error.to_string())),
     }
 }

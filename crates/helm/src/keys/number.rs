@@ -4,17 +4,18 @@
 //! Numbers are lists of 64-bit digits, the lowest first. Nothing here takes the same time for all secrets, and the
 //! only key at risk is one that is derived from a seed anyway.
 
+use tiphys_go::template::{Failure, Work};
+
 use super::Source;
+use super::montgomery::Modulus;
+use super::prime::prime;
 
 /// A number, without zeros at its upper end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Number(Vec<u64>);
 
-/// Rounds of the test that a number is prime; for chance candidates of 1,024 bits five would do.
-const ROUNDS: usize = 16;
-
 impl Number {
-    fn trimmed(mut digits: Vec<u64>) -> Self {
+    pub(super) fn trimmed(mut digits: Vec<u64>) -> Self {
         while digits.last() == Some(&0) {
             digits.pop();
         }
@@ -25,7 +26,12 @@ impl Number {
         Self::trimmed(vec![number])
     }
 
-    fn from_bytes(bytes: &[u8]) -> Self {
+    /// Digits, the lowest first.
+    pub(super) fn digits(&self) -> &[u64] {
+        &self.0
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         let digit = |chunk: &[u8]| chunk.iter().fold(0_u64, |digit, byte| digit << 8 | u64::from(*byte));
         Self::trimmed(bytes.rchunks(8).map(digit).collect())
     }
@@ -39,7 +45,7 @@ impl Number {
         self.0.get(at).copied().unwrap_or(0)
     }
 
-    fn is_less(&self, other: &Self) -> bool {
+    pub(super) fn is_less(&self, other: &Self) -> bool {
         let length = self.0.len().max(other.0.len());
         let pair = |at: usize| (self.digit(at), other.digit(at));
         (0..length)
@@ -49,15 +55,15 @@ impl Number {
             .is_some_and(|(own, others)| own < others)
     }
 
-    fn bits(&self) -> usize {
+    pub(super) fn bits(&self) -> usize {
         self.0.last().map_or(0, |last| self.0.len() * 64 - last.leading_zeros() as usize)
     }
 
-    fn bit(&self, at: usize) -> bool {
+    pub(super) fn bit(&self, at: usize) -> bool {
         self.digit(at / 64) >> (at % 64) & 1 == 1
     }
 
-    fn add(&self, other: &Self) -> Self {
+    pub(super) fn add(&self, other: &Self) -> Self {
         let mut carry = false;
         let mut digits = Vec::new();
         for at in 0..=self.0.len().max(other.0.len()) {
@@ -70,7 +76,7 @@ impl Number {
     }
 
     /// The difference; the other number must not be greater.
-    fn subtract(&self, other: &Self) -> Self {
+    pub(super) fn subtract(&self, other: &Self) -> Self {
         let mut borrow = false;
         let mut digits = Vec::with_capacity(self.0.len());
         for at in 0..self.0.len() {
@@ -97,7 +103,7 @@ impl Number {
     }
 
     /// Quotient and rest by a small number.
-    fn divide_small(&self, by: u64) -> (Self, u64) {
+    pub(super) fn divide_small(&self, by: u64) -> (Self, u64) {
         let mut rest = 0_u128;
         let mut digits = vec![0; self.0.len()];
         for (place, digit) in digits.iter_mut().rev().zip(self.0.iter().rev()) {
@@ -108,7 +114,7 @@ impl Number {
         (Self::trimmed(digits), low(rest))
     }
 
-    fn one_less(&self) -> Self {
+    pub(super) fn one_less(&self) -> Self {
         self.subtract(&Self::small(1))
     }
 
@@ -123,7 +129,7 @@ impl Number {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
-const fn low(number: u128) -> u64 {
+pub(super) const fn low(number: u128) -> u64 {
     number as u64
 }
 
@@ -140,136 +146,14 @@ fn power_small(base: u64, mut exponent: u64, modulus: u64) -> u64 {
     result
 }
 
-/// Arithmetic modulo an odd number, in Montgomery's form.
-struct Modulus {
-    number: Number,
-    /// The negative inverse of the lowest digit.
-    inverse: u64,
-    /// The square of the base, for the way into the form.
-    square: Number,
-}
-
-impl Modulus {
-    fn new(number: &Number) -> Self {
-        let lowest = number.digit(0);
-        // Each step doubles the digits that are right.
-        let inverse = (0..6)
-            .fold(1_u64, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(lowest.wrapping_mul(inverse))));
-        let mut square = Number::small(1);
-        for _ in 0..number.0.len() * 128 {
-            square = square.add(&square);
-            if !square.is_less(number) {
-                square = square.subtract(number);
-            }
-        }
-        Self { number: number.clone(), inverse: inverse.wrapping_neg(), square }
-    }
-
-    /// The product, divided by the base.
-    fn multiply(&self, one: &Number, other: &Number) -> Number {
-        let length = self.number.0.len();
-        let mut sum = vec![0_u64; length + 2];
-        for at in 0..length {
-            add_product(&mut sum, one.digit(at), &other.0);
-            let factor = sum.first().copied().unwrap_or(0).wrapping_mul(self.inverse);
-            add_product(&mut sum, factor, &self.number.0);
-            // The lowest digit is zero now.
-            sum.remove(0);
-            sum.push(0);
-        }
-        let product = Number::trimmed(sum);
-        if product.is_less(&self.number) { product } else { product.subtract(&self.number) }
-    }
-
-    fn power(&self, base: &Number, exponent: &Number) -> Number {
-        let base = self.multiply(base, &self.square);
-        let mut result = self.multiply(&Number::small(1), &self.square);
-        for at in (0..exponent.bits()).rev() {
-            result = self.multiply(&result, &result);
-            if exponent.bit(at) {
-                result = self.multiply(&result, &base);
-            }
-        }
-        self.multiply(&result, &Number::small(1))
-    }
-}
-
-fn add_product(sum: &mut [u64], factor: u64, digits: &[u64]) {
-    let mut carry = 0_u128;
-    for (place, digit) in sum.iter_mut().zip(digits.iter().chain(std::iter::repeat(&0))) {
-        let total = u128::from(factor) * u128::from(*digit) + u128::from(*place) + carry;
-        *place = low(total);
-        carry = total >> 64;
-    }
-}
-
-/// Odd primes below a bound.
-fn small_primes() -> Vec<u64> {
-    let is_prime = |number: &u64| {
-        (3..).step_by(2).take_while(|by| by * by <= *number).all(|by| !number.is_multiple_of(by))
-    };
-    (3..2_000).step_by(2).filter(is_prime).collect()
-}
-
-fn is_prime(candidate: &Number, source: Source<'_>) -> bool {
-    let modulus = Modulus::new(candidate);
-    let less = candidate.one_less();
-    let mut odd = less.clone();
-    let mut twos = 0;
-    while !odd.bit(0) {
-        odd = odd.divide_small(2).0;
-        twos += 1;
-    }
-    (0..ROUNDS).all(|_| {
-        let mut bytes = vec![0; candidate.0.len() * 8 - 1];
-        source(&mut bytes);
-        let base = Number::from_bytes(&bytes).add(&Number::small(2));
-        if !base.is_less(&less) {
-            return true;
-        }
-        let mut power = modulus.power(&base, &odd);
-        if power == Number::small(1) || power == less {
-            return true;
-        }
-        for _ in 1..twos {
-            power = modulus.multiply(&modulus.multiply(&power, &power), &modulus.square);
-            if power == less {
-                return true;
-            }
-        }
-        false
-    })
-}
-
-/// A prime of so many bits, the upper two set, that a small prime does not divide when it is one less.
-fn prime(bits: usize, exponent: u64, source: Source<'_>) -> Number {
-    let primes = small_primes();
-    loop {
-        let mut bytes = vec![0; bits / 8];
-        source(&mut bytes);
-        if let Some(first) = bytes.first_mut() {
-            *first |= 0xc0;
-        }
-        if let Some(last) = bytes.last_mut() {
-            *last |= 1;
-        }
-        let mut candidate = Number::from_bytes(&bytes);
-        // The next odd numbers are tried before new bytes are taken.
-        for _ in 0..200 {
-            let has_factor = primes.iter().any(|prime| candidate.divide_small(*prime).1 == 0);
-            let fits = candidate.one_less().divide_small(exponent).1 != 0;
-            if !has_factor && fits && candidate.bits() == bits && is_prime(&candidate, source) {
-                return candidate;
-            }
-            candidate = candidate.add(&Number::small(2));
-        }
-    }
-}
-
 /// The parts of an RSA key, in the order in which they are written.
-pub(super) fn rsa(bits: usize, source: Source<'_>) -> [Vec<u8>; 8] {
+///
+/// # Errors
+/// When the run that the work belongs to ends before the primes are found.
+pub(super) fn rsa(bits: usize, source: Source<'_>, work: &mut dyn Work) -> Result<[Vec<u8>; 8], Failure> {
     const EXPONENT: u64 = 65_537;
-    let (mut one, mut other) = (prime(bits / 2, EXPONENT, source), prime(bits / 2, EXPONENT, source));
+    let mut one = prime(bits / 2, EXPONENT, source, work)?;
+    let mut other = prime(bits / 2, EXPONENT, source, work)?;
     if one.is_less(&other) {
         std::mem::swap(&mut one, &mut other);
     }
@@ -286,38 +170,101 @@ pub(super) fn rsa(bits: usize, source: Source<'_>) -> [Vec<u8>; 8] {
         other_less.inverse_of_small(EXPONENT),
         coefficient,
     ];
-    parts.map(|part| part.to_bytes())
+    Ok(parts.map(|part| part.to_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
+    use sha2::{Digest as _, Sha256};
+
+    use super::super::tests::Free;
     use super::*;
+
+    /// The key that follows from a seed.
+    fn made(bits: usize, seed: u64, work: &mut dyn Work) -> Result<[Vec<u8>; 8], Failure> {
+        let taken = Cell::new(seed);
+        let source = |bytes: &mut [u8]| {
+            for byte in bytes {
+                taken.set(taken.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+                *byte = taken.get().to_be_bytes()[0];
+            }
+        };
+        rsa(bits, &source, work)
+    }
 
     #[test]
     fn rnd_163_rsa_keys_of_the_same_bytes_are_equal_and_work() {
-        let make = || {
-            let taken = Cell::new(5_u64);
-            let source = |bytes: &mut [u8]| {
-                for byte in bytes {
-                    taken.set(taken.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-                    *byte = taken.get().to_be_bytes()[0];
-                }
-            };
-            rsa(256, &source).map(|part| Number::from_bytes(&part))
-        };
+        let make = || made(256, 5, &mut Free).unwrap().map(|part| Number::from_bytes(&part));
         let [modulus, public, private, one, other, by_one, by_other, coefficient] = make();
         assert_eq!(make()[0], modulus);
         assert_eq!((one.multiply(&other), modulus.bits()), (modulus.clone(), 256));
-        let arithmetic = Modulus::new(&modulus);
+        let mut arithmetic = Modulus::new(&modulus);
         let message = Number::small(0x1234_5678_9abc_def0);
         let secret = arithmetic.power(&message, &public);
         assert_eq!(arithmetic.power(&secret, &private), message);
-        let (first, second) = (Modulus::new(&one), Modulus::new(&other));
-        assert_eq!(first.power(&first.power(&message, &public), &by_one), message);
-        assert_eq!(second.power(&second.power(&message, &public), &by_other), message);
-        let product = first.multiply(&first.multiply(&coefficient, &other), &first.square);
-        assert_eq!(product, Number::small(1));
+        let (mut first, mut second) = (Modulus::new(&one), Modulus::new(&other));
+        let secret = first.power(&message, &public);
+        assert_eq!(first.power(&secret, &by_one), message);
+        let secret = second.power(&message, &public);
+        assert_eq!(second.power(&secret, &by_other), message);
+        // The coefficient is the inverse of the second prime modulo the first.
+        let (_, rest) = divided(&coefficient.multiply(&other), &one);
+        assert_eq!(rest, Number::small(1));
+    }
+
+    /// Schoolbook division, bit by bit.
+    fn divided(number: &Number, by: &Number) -> (Number, Number) {
+        let (mut quotient, mut rest) = (Number::small(0), Number::small(0));
+        for at in (0..number.bits()).rev() {
+            rest = rest.add(&rest).add(&Number::small(u64::from(number.bit(at))));
+            quotient = quotient.add(&quotient);
+            if !rest.is_less(by) {
+                rest = rest.subtract(by);
+                quotient = quotient.add(&Number::small(1));
+            }
+        }
+        (quotient, rest)
+    }
+
+    /// Applications that were deployed with keys of a seed keep them: however primes are searched, the same are found.
+    #[test]
+    fn rnd_163_rsa_keys_of_a_seed_never_change() {
+        for (bits, seed, expected) in [
+            (256, 0, "0dbff106672a6e41"),
+            (256, 7, "ae8340f62b4da29e"),
+            (512, 3, "fc609d255f65839a"),
+            (512, 6, "f1b237b50555c71f"),
+            (1024, 6, "180d26049f06577e"),
+            (1024, 7, "2b6ed3a843151ef8"),
+        ] {
+            let mut hash = Sha256::new();
+            for part in made(bits, seed, &mut Free).unwrap() {
+                hash.update((part.len() as u64).to_be_bytes());
+                hash.update(part);
+            }
+            let found = hash.finalize();
+            let (found, _) = found.split_first_chunk::<8>().unwrap();
+            assert_eq!(format!("{:016x}", u64::from_be_bytes(*found)), expected, "{bits} bits, seed {seed}");
+        }
+    }
+
+    /// SEC-07: a search took eleven seconds and could not be ended.
+    #[test]
+    fn sec_07_the_search_for_primes_ends_when_its_run_does() {
+        let (mut asked, mut steps) = (0, 0);
+        made(1024, 6, &mut |more: usize| {
+            (asked, steps) = (asked + 1, steps + more);
+            Ok(())
+        })
+        .unwrap();
+        assert!(asked > 10 && steps > 10_000, "{asked} times, {steps} steps");
+        let mut left = asked / 2;
+        let stopped = made(1024, 6, &mut |_: usize| {
+            left -= 1;
+            if left == 0 { Err(Failure::new("the time is up")) } else { Ok(()) }
+        });
+        assert!(stopped.is_err() && left == 0, "it is asked no more after it ended");
     }
 }

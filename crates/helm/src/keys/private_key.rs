@@ -7,7 +7,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
     EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256,
 };
-use tiphys_go::template::KeyKind;
+use tiphys_go::template::{KeyError, KeyKind, Work};
 
 use super::der::{self, INTEGER, NULL, OCTET_STRING, OID, Reader, SEQUENCE};
 use super::{Source, number, pem};
@@ -24,6 +24,12 @@ const CURVES: [(&EcdsaSigningAlgorithm, &[u8]); 3] = [
     (&ECDSA_P384_SHA384_ASN1_SIGNING, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03]),
     (&ECDSA_P521_SHA512_ASN1_SIGNING, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04]),
 ];
+
+/// Steps of a key of a library, on average.
+const RSA_4096_STEPS: usize = 15_000_000;
+const RSA_2048_STEPS: usize = 2_000_000;
+/// Steps of a key that needs no search.
+const SHORT_KEY_STEPS: usize = 10_000;
 
 /// A key that can sign.
 pub(super) enum PrivateKey {
@@ -47,17 +53,27 @@ pub(super) enum PrivateKey {
 
 impl PrivateKey {
     /// Makes a key, of given bytes where there are some.
-    pub(super) fn generate(kind: KeyKind, bits: usize, source: Option<Source<'_>>) -> Result<Self, String> {
+    ///
+    /// The search for primes of given bytes charges what it does. Libraries do it at once, for an average that is charged
+    /// before.
+    pub(super) fn generate(
+        kind: KeyKind,
+        bits: usize,
+        source: Option<Source<'_>>,
+        work: &mut dyn Work,
+    ) -> Result<Self, KeyError> {
         let failed = |what: &str| format!("failed to generate private key: {what}");
         match kind {
             KeyKind::Rsa => {
                 if let Some(source) = source {
                     let mut content = der::value(INTEGER, &[0]);
-                    for part in &number::rsa(bits, source) {
+                    for part in &number::rsa(bits, source, work)? {
                         content.extend(der::unsigned(part));
                     }
-                    return Self::rsa(der::value(SEQUENCE, &content)).ok_or_else(|| failed("unusable key"));
+                    let key = Self::rsa(der::value(SEQUENCE, &content));
+                    return key.ok_or_else(|| failed("unusable key").into());
                 }
+                work.charge(if bits > 2048 { RSA_4096_STEPS } else { RSA_2048_STEPS })?;
                 let size = if bits > 2048 { KeySize::Rsa4096 } else { KeySize::Rsa2048 };
                 let pair = rsa::KeyPair::generate(size).map_err(|_unspecified| failed("rsa"))?;
                 let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(|_unspecified| failed("rsa"))?;
@@ -65,13 +81,15 @@ impl PrivateKey {
                 Ok(Self::Rsa { pair: Box::new(pair), der: der.ok_or_else(|| failed("rsa"))? })
             }
             KeyKind::Ecdsa => {
+                work.charge(SHORT_KEY_STEPS)?;
                 let pair = match source {
                     Some(source) => ec_of_bytes(source),
                     None => EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).ok(),
                 };
-                pair.and_then(Self::ec).ok_or_else(|| failed("ecdsa"))
+                pair.and_then(Self::ec).ok_or_else(|| failed("ecdsa").into())
             }
             KeyKind::Ed25519 => {
+                work.charge(SHORT_KEY_STEPS)?;
                 let mut seed = [0; 32];
                 let pair = match source {
                     Some(source) => {
@@ -80,12 +98,12 @@ impl PrivateKey {
                     }
                     None => Ed25519KeyPair::generate().ok(),
                 };
-                pair.and_then(Self::ed25519).ok_or_else(|| failed("ed25519"))
+                pair.and_then(Self::ed25519).ok_or_else(|| failed("ed25519").into())
             }
             // RND-161. Nobody has used these for ten years; Go itself calls them broken.
             KeyKind::Dsa => {
                 Err("native helm renderer: unsupported genPrivateKey \"dsa\"; set tiphys.renderer.helm=exec"
-                    .to_owned())
+                    .into())
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tiphys_go::glob::Glob;
-use tiphys_go::template::{Call, Element, Failure, Function, Map, MapType, Text, Type, Value};
+use tiphys_go::template::{Call, Element, Failure, Function, Map, MapType, Price, Text, Type, Value};
 
 use crate::chart::Chart;
 
@@ -14,8 +14,8 @@ static FILES: MapType = MapType {
     named: true,
     member: Element::Bytes,
     methods: &[
-        Function::new("AsConfig", &[], as_config),
-        Function::new("AsSecrets", &[], as_secrets),
+        Function::new("AsConfig", &[], as_config).priced(Price { call: 10, given: 0, made: 950 }),
+        Function::new("AsSecrets", &[], as_secrets).priced(Price { call: 10, given: 0, made: 950 }),
         Function::new("Get", &[Type::Text], get),
         Function::new("GetBytes", &[Type::Text], get_bytes),
         Function::new("Glob", &[Type::Text], glob),
@@ -61,8 +61,8 @@ fn lines(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     }
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     call.makes_text(bytes.len())?;
+    call.makes_items(bytes.split(|byte| *byte == b'\n').count().saturating_mul(2))?;
     let lines: Vec<Text> = bytes.split(|byte| *byte == b'\n').map(Text::from_bytes).collect();
-    call.makes_items(lines.len())?;
     Ok(Value::texts(lines))
 }
 

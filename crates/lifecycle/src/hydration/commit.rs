@@ -30,7 +30,13 @@ pub const AUTHOR: [(&str, &str); 2] =
     [("commit.author.name", "Argo CD"), ("commit.author.email", "argo-cd@example.com")];
 
 /// Bounds of a text that a template writes.
-const LIMITS: Limits = Limits { steps: 5_000_000, made_bytes: 64 << 20, text_bytes: 1 << 20, nesting: 1_000 };
+const LIMITS: Limits = Limits {
+    steps: 5_000_000,
+    made_bytes: 64 << 20,
+    live_bytes: 32 << 20,
+    text_bytes: 1 << 20,
+    nesting: 1_000,
+};
 
 const DEFAULT_MESSAGE: &str = r"{{ .metadata.drySha | trunc 7 }}: {{ .metadata.subject }}
 {{- with .metadata.body }}

@@ -1,5 +1,6 @@
 //! What a run keeps beside its stacks.
 
+use crate::live;
 use crate::regexp::{Regexp, RegexpError};
 use crate::template::environment::Environment;
 use crate::template::error::{Failure, TemplateError};
@@ -17,6 +18,8 @@ const REGEXPS_MAX: usize = 64;
 const REGEXP_BYTES_MAX: usize = 1 << 20;
 /// Texts of `tpl` that are kept.
 const PARSED_MAX: usize = 1_024;
+/// Bytes of all texts that are kept; parsed they take some twenty times as much.
+const PARSED_BYTES_ALL_MAX: usize = 256 << 10;
 /// Bytes of a text that is kept.
 const PARSED_BYTES_MAX: usize = 16 << 10;
 
@@ -32,6 +35,7 @@ pub(crate) struct Context<'e> {
     name: &'e Text,
     regexps: HashMap<Text, Rc<Regexp>>,
     parsed: HashMap<Text, Parsed>,
+    parsed_bytes: usize,
 }
 
 impl<'e> Context<'e> {
@@ -45,6 +49,7 @@ impl<'e> Context<'e> {
             name: templates.name(),
             regexps: HashMap::new(),
             parsed: HashMap::new(),
+            parsed_bytes: 0,
         }
     }
 
@@ -59,11 +64,21 @@ impl<'e> Context<'e> {
             RegexpError::Syntax { problem: "invalid UTF-8", part }
         })?;
         let regexp = Rc::new(Regexp::with_memory(text, REGEXP_BYTES_MAX)?);
-        if self.regexps.len() >= REGEXPS_MAX {
+        if self.regexps.len() >= REGEXPS_MAX || live::is_scarce() {
             self.regexps.clear();
         }
         self.regexps.insert(pattern.clone(), Rc::clone(&regexp));
         Ok(regexp)
+    }
+
+    /// Whether an expression is kept.
+    pub(crate) fn is_compiled(&self, pattern: &Text) -> bool {
+        self.regexps.contains_key(pattern)
+    }
+
+    /// Whether a text is kept.
+    pub(crate) fn is_parsed(&self, text: &Text) -> bool {
+        self.parsed.contains_key(text)
     }
 
     /// A text as a template of the set's name.
@@ -73,16 +88,20 @@ impl<'e> Context<'e> {
         }
         let parsed = Parsed::new(&self.name.to_str(), text.as_bytes(), self.functions)?;
         if text.len() <= PARSED_BYTES_MAX {
-            if self.parsed.len() >= PARSED_MAX {
+            let is_full = self.parsed.len() >= PARSED_MAX || self.parsed_bytes >= PARSED_BYTES_ALL_MAX;
+            if is_full || live::is_scarce() {
                 self.parsed.clear();
+                self.parsed_bytes = 0;
             }
+            self.parsed_bytes += text.len();
             self.parsed.insert(text.clone(), parsed.clone());
         }
         Ok(parsed)
     }
 
-    /// Asks the caller whether to go on.
+    /// Whether the run still is within its memory, and the caller wants it to go on.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        live::check()?;
         if self.environment.is_cancelled() {
             return Err(crate::template::limits::Exceeded::Cancelled.into());
         }

@@ -14,12 +14,6 @@ use crate::template::value::{Text, Value};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Steps after which the caller is asked whether to go on.
-const CHECK_STEPS: u32 = 4_096;
-
-/// Bytes of a function's arguments that count as a step.
-const BYTES_OF_A_STEP: usize = 256;
-
 pub(super) struct Machine<'m, 'e> {
     pub(super) templates: &'e Templates,
     pub(super) context: &'m mut Context<'e>,
@@ -34,7 +28,6 @@ pub(super) struct Machine<'m, 'e> {
     overlay: Option<Rc<Overlay>>,
     /// The present part of the text.
     site: u32,
-    until_check: u32,
 }
 
 /// A method that is about to be called.
@@ -96,7 +89,6 @@ impl<'m, 'e> Machine<'m, 'e> {
             outer_outs: Vec::new(),
             overlay: None,
             site: SAME_SITE,
-            until_check: CHECK_STEPS,
         }
     }
 
@@ -309,6 +301,12 @@ impl<'m, 'e> Machine<'m, 'e> {
             Op::RangeBegin(range) => {
                 if let Some(range) = body.ranges.get(range as usize) {
                     let over = self.pop().value;
+                    // Members of a map and bytes are copied, so that they stay as they are at the beginning.
+                    match over.underlying() {
+                        Value::Map(map) => self.context.budget.items(map.len().saturating_mul(2))?,
+                        Value::Bytes(Some(bytes)) => self.context.budget.items(bytes.len())?,
+                        _ => {}
+                    }
                     match Rounds::new(&over, range.second.is_some())? {
                         Some(rounds) => self.rounds.push(rounds),
                         None => *at = range.otherwise as usize,
@@ -340,11 +338,9 @@ impl<'m, 'e> Machine<'m, 'e> {
     }
 
     /// Pays for steps, and asks the caller now and then.
-    fn work(&mut self, steps: u32) -> Result<(), Failure> {
-        self.context.budget.steps(steps as usize)?;
-        self.until_check = self.until_check.saturating_sub(steps);
-        if self.until_check == 0 {
-            self.until_check = CHECK_STEPS;
+    fn work(&mut self, steps: usize) -> Result<(), Failure> {
+        self.context.budget.steps(steps)?;
+        if self.context.budget.is_check_due() {
             self.context.check()?;
         }
         Ok(())
@@ -403,8 +399,13 @@ impl<'m, 'e> Machine<'m, 'e> {
             _ => {}
         }
         let before = self.out.len();
-        fmt::print_into(&mut self.out, value, self.context.budget.limits().text_bytes)?;
+        let price = Function::price_of("print");
+        let limit = before.saturating_add(self.context.budget.text_room(price));
+        let limit = limit.min(self.context.budget.limits().text_bytes);
+        let printed = fmt::print_into(&mut self.out, value, limit);
         let now = self.out.len();
+        self.work(price.after(now - before))?;
+        printed.map_err(|exceeded| self.context.budget.behind(exceeded))?;
         Ok(self.context.budget.grown(now, now - before)?)
     }
 
@@ -454,8 +455,11 @@ impl<'m, 'e> Machine<'m, 'e> {
         if let Some(message) = function.wrong_count(function.name, 0, false) {
             return Err(Failure::new(message));
         }
-        let mut call = Call { operands: &mut [], receiver: Some(receiver), context: self.context };
-        answer(function, &mut call).map_err(|failure| calling(function, failure))
+        let text_max = self.context.budget.text_room(function.price);
+        let mut call = Call { operands: &mut [], receiver: Some(receiver), context: self.context, text_max };
+        answer(function, &mut call)
+            .and_then(|answer| self.paid(function, answer))
+            .map_err(|failure| calling(function, self.behind(failure)))
     }
 
     fn call(
@@ -466,12 +470,9 @@ impl<'m, 'e> Machine<'m, 'e> {
     ) -> Result<Next, Failure> {
         let count = usize::from(site.count) + usize::from(site.piped);
         let base = self.stack.len().saturating_sub(count);
-        // Most functions walk over their texts: a run of long ones costs as much as one of many steps.
         let bytes: usize =
             self.stack.iter().skip(base).filter_map(|operand| operand.value.as_text()).map(Text::len).sum();
-        if let Some(steps) = u32::try_from(bytes / BYTES_OF_A_STEP).ok().filter(|steps| *steps > 0) {
-            self.work(steps)?;
-        }
+        self.work(function.price.before(bytes))?;
         let operands = self.stack.get_mut(base..).unwrap_or_default();
         if site.piped {
             // The value from the pipeline was there first, and is the last argument.
@@ -480,7 +481,8 @@ impl<'m, 'e> Machine<'m, 'e> {
                 validate(last, function.parameter(usize::from(site.count)))?;
             }
         }
-        let mut call = Call { operands, receiver, context: self.context };
+        let text_max = self.context.budget.text_room(function.price);
+        let mut call = Call { operands, receiver, context: self.context, text_max };
         if let Run::Template(render) = function.run {
             let rendering = render(&mut call).map_err(|failure| self.calling(site, function, failure))?;
             self.stack.truncate(base);
@@ -488,7 +490,7 @@ impl<'m, 'e> Machine<'m, 'e> {
                 .render(site, function, rendering)
                 .map_err(|failure| self.calling(site, function, failure));
         }
-        match answer(function, &mut call) {
+        match answer(function, &mut call).and_then(|answer| self.paid(function, answer)) {
             Ok(answer) => {
                 self.stack.truncate(base);
                 self.stack.push(answer);
@@ -498,12 +500,28 @@ impl<'m, 'e> Machine<'m, 'e> {
         }
     }
 
+    /// Pays for the text that a function made.
+    fn paid(&mut self, function: &'static Function, answer: Operand) -> Result<Operand, Failure> {
+        if let Some(text) = answer.value.as_text() {
+            self.work(function.price.after(text.len()))?;
+        }
+        Ok(answer)
+    }
+
     /// The failure of a function, at the part of the text that calls it.
     fn calling(&mut self, site: CallSite, function: &'static Function, failure: Failure) -> Failure {
         if !matches!(function.run, Run::Unfit(_)) {
             self.site = site.site;
         }
-        calling(function, failure)
+        calling(function, self.behind(failure))
+    }
+
+    /// The failure with the limit that it comes from, where a text could not be as long as texts may be.
+    fn behind(&self, failure: Failure) -> Failure {
+        match failure.exceeded() {
+            Some(exceeded) => self.context.budget.behind(exceeded).into(),
+            None => failure,
+        }
     }
 
     fn render(

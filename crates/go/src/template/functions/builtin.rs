@@ -29,7 +29,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 
 /// The part of a row that says what a function takes.
 const fn taking(name: &'static str, parameters: &'static [Type], rest: Option<Type>) -> Function {
-    Function { name, parameters, rest, boxed: false, run: Run::Unfit("") }
+    Function { name, parameters, rest, boxed: false, run: Run::Unfit(""), price: Function::price_of(name) }
 }
 
 fn call(call: &mut Call<'_, '_>) -> Result<Operand, Failure> {
@@ -42,7 +42,7 @@ fn call(call: &mut Call<'_, '_>) -> Result<Operand, Failure> {
 }
 
 fn limit(call: &Call<'_, '_>) -> usize {
-    call.context.budget.limits().text_bytes
+    call.limit()
 }
 
 /// What `html` and the like work on: the text of their arguments as an action would print it.

@@ -1,11 +1,14 @@
 //! What a function sees of its call.
 
 use super::Operand;
-use crate::regexp::{Regexp, RegexpError};
-use crate::template::environment::Environment;
+use crate::live;
+use crate::memory::Memory;
+use crate::regexp::{Regexp, RegexpError, Weight, weigh};
+use crate::template::environment::{Environment, Work};
 use crate::template::error::Failure;
 use crate::template::exec::Context;
-use crate::template::value::{Emptied, List, ListType, Map, MapType, Text, Value};
+use crate::template::value::{DEPTH_MAX, Emptied, JsonProblem, List, ListType, Map, MapType, Text, Value};
+use serde_json::Value as Json;
 use std::rc::Rc;
 
 const NIL: &Value = &Value::Nil;
@@ -17,6 +20,8 @@ pub struct Call<'c, 'e> {
     pub(crate) operands: &'c mut [Operand],
     pub(crate) receiver: Option<&'c Value>,
     pub(crate) context: &'c mut Context<'e>,
+    /// Bytes that a text may have which the function makes.
+    pub(crate) text_max: usize,
 }
 
 impl<'e> Call<'_, 'e> {
@@ -130,12 +135,82 @@ impl<'e> Call<'_, 'e> {
         Ok(self.context.budget.text(bytes)?)
     }
 
+    /// Pays for memory that is taken for a moment.
+    ///
+    /// # Errors
+    /// When there is no room for it, or the run may make no more.
+    pub fn makes_bytes(&mut self, bytes: usize) -> Result<(), Failure> {
+        Ok(self.context.budget.bytes(bytes)?)
+    }
+
     /// Pays for a list or map of so many items, before it is made.
     ///
     /// # Errors
     /// When the run may make no more.
     pub fn makes_items(&mut self, items: usize) -> Result<(), Failure> {
         Ok(self.context.budget.items(items)?)
+    }
+
+    /// Memory that a document may take which is read, no more than `most`: half of what there is room for, because a value
+    /// is made of it beside it.
+    pub fn memory(&self, most: usize) -> Memory {
+        Memory::new(most.min(live::room() / 2))
+    }
+
+    /// The failure when a document took more memory than `most`, or than there was room for.
+    pub fn memory_exceeded(&self, limit: usize, most: usize) -> Failure {
+        match live::reserve(usize::MAX) {
+            Err(exceeded) if limit < most => exceeded.into(),
+            _ => Failure::new(format!("the document takes more than {limit} bytes of memory")),
+        }
+    }
+
+    /// Pays for a tree that was made, by the memory that it took.
+    ///
+    /// # Errors
+    /// When the run may do no more.
+    pub fn spend_memory(&mut self, used: usize) -> Result<(), Failure> {
+        // 0.7 ns for a byte, where one tree is copied again and again.
+        self.spend(used / 64)
+    }
+
+    /// Pays for what was walked over of an argument by a writer that then found something it cannot write, and so left
+    /// no text to be paid for: everything, because what it left out is not known.
+    ///
+    /// # Errors
+    /// When the run may do no more.
+    pub(crate) fn spend_walk(&mut self, at: usize) -> Result<(), Failure> {
+        let mut left = vec![(self.value(at).clone(), 0)];
+        while let Some((value, depth)) = left.pop() {
+            self.spend(4)?;
+            let inner: Vec<Value> = match &value {
+                _ if depth > DEPTH_MAX => continue,
+                Value::Text(text) => {
+                    self.spend(text.len() / 4)?;
+                    continue;
+                }
+                Value::List(list) => list.to_vec(),
+                Value::Map(map) => map.members().into_iter().map(|(_, member)| member).collect(),
+                _ => continue,
+            };
+            self.makes_items(inner.len())?;
+            left.extend(inner.into_iter().map(|value| (value, depth + 1)));
+        }
+        Ok(())
+    }
+
+    /// An argument as JSON data; null when there is none.
+    ///
+    /// # Errors
+    /// With the text of Go's error for what JSON cannot hold, and when there is no room for it.
+    pub fn json(&mut self, value: &Value) -> Result<Json, Failure> {
+        let mut memory = self.memory(usize::MAX);
+        let json = value.to_json_within(&mut memory);
+        self.spend_memory(memory.used())?;
+        json.map_err(|problem| match problem {
+            JsonProblem::Memory => self.memory_exceeded(memory.limit(), usize::MAX),
+            JsonProblem::Value(problem) => Failure::new(problem),
+        })
     }
 
     /// A text as a result, paid for.
@@ -164,9 +239,23 @@ impl<'e> Call<'_, 'e> {
     /// A compiled regular expression; those of a run are kept.
     ///
     /// # Errors
-    /// When it does not compile.
-    pub fn regexp(&mut self, pattern: &Text) -> Result<Rc<Regexp>, RegexpError> {
-        self.context.regexp(pattern)
+    /// When it does not compile; and when the run may do no more, which is an error inside of the first.
+    pub fn regexp(&mut self, pattern: &Text) -> Result<Result<Rc<Regexp>, RegexpError>, Failure> {
+        if !self.context.is_compiled(pattern) {
+            let states = weigh(&pattern.to_str()).states;
+            // 200 ns for a state and for a byte; a compiler that finds the program too large took as long.
+            self.spend(states.saturating_add(pattern.len()).saturating_mul(5).saturating_add(500))?;
+        }
+        Ok(self.context.regexp(pattern))
+    }
+
+    /// Pays for one search of an expression in a text.
+    ///
+    /// As a rule an automaton takes a nanosecond for a byte; one that has too many states is simulated, three nanoseconds
+    /// for each state.
+    pub(crate) fn spend_search(&mut self, weight: Weight, bytes: usize) -> Result<(), Failure> {
+        let rate = weight.states.max(STATES_OF_A_STEP);
+        self.spend((bytes.saturating_mul(rate) / STATES_OF_A_STEP).div_ceil(BYTES_SEARCHED))
     }
 
     /// Counts the matches in a text and pays for finding them, `most` at the most.
@@ -182,15 +271,38 @@ impl<'e> Call<'_, 'e> {
         text: &str,
         most: usize,
     ) -> Result<usize, Failure> {
-        let steps = 1 + text.len() / 1_024;
+        let weight = regexp.weight();
+        // Most that could look ahead do not, so that is charged at a sixth of what it can come to.
+        let ahead = match weight {
+            Weight { looks_ahead: false, .. } => text.len() / 4_096,
+            Weight { states, .. } if states > STATES_FEW => {
+                text.len().saturating_mul(states) / STATES_OF_A_STEP
+            }
+            Weight { .. } => text.len() / 128,
+        };
+        self.spend_search(weight, text.len())?;
         let mut matches = 0;
         for _ in regexp.find_all(text).take(most) {
             matches += 1;
-            self.context.budget.steps(steps)?;
-            if steps > 1 {
+            self.context.budget.steps(2 + ahead)?;
+            if self.context.budget.is_check_due() {
                 self.context.check()?;
             }
         }
         Ok(matches)
+    }
+}
+
+/// States that are simulated in one step: three nanoseconds each.
+const STATES_OF_A_STEP: usize = 13;
+/// Bytes that an automaton of few states looks at in a step.
+const BYTES_SEARCHED: usize = 32;
+/// States up to which expressions have an automaton as a rule.
+const STATES_FEW: usize = 200;
+
+impl Work for Call<'_, '_> {
+    fn charge(&mut self, steps: usize) -> Result<(), Failure> {
+        self.context.budget.steps(steps)?;
+        self.context.check()
     }
 }

@@ -93,3 +93,25 @@ impl FunctionSet {
         names
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::price;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A function without a price would be free: a chart could call it for minutes.
+    #[test]
+    fn sec_07_every_function_of_a_set_has_a_price() {
+        let sets = [FunctionSet::helm(), FunctionSet::sprig(), FunctionSet::application_set()];
+        let names: BTreeSet<&str> = sets.iter().flat_map(FunctionSet::names).collect();
+        let priced: Vec<&str> = price::names().collect();
+        let rows: BTreeSet<&str> = priced.iter().copied().collect();
+        let missing: Vec<&&str> = names.difference(&rows).collect();
+        assert!(missing.is_empty(), "without a row: {missing:?}");
+        // Those that application sets add.
+        let others: Vec<&&str> = rows.difference(&names).collect();
+        assert_eq!(others, [&"normalize", &"slugify"]);
+        assert_eq!(priced.len(), rows.len(), "a name has one row");
+    }
+}

@@ -8,7 +8,7 @@ use crate::template::error::Failure;
 use crate::template::functions::{Call, Function, Type};
 use crate::template::json::{self, Style, json_kind};
 use crate::template::sprig::defaults;
-use crate::template::value::{List, ListType, Map, MapType, Text, Value};
+use crate::template::value::{List, ListType, Map, MapType, Value};
 use crate::template::yaml::{self, YamlFailure};
 
 const ANY: &[Type] = &[Type::Any];
@@ -24,8 +24,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(list_or_error(read))
     }),
     Function::new("fromToml", TEXT, |call| {
-        call.makes_items(call.bytes(0).len() / 8)?;
-        Ok(map_or_error(toml_read::read(call.text(0))))
+        call.makes_items(call.bytes(0).len() / 2)?;
+        let text = call.text(0).clone();
+        let read = toml_read::read(&text, call)?;
+        Ok(map_or_error(read))
     }),
     Function::new("fromYaml", TEXT, |call| {
         let read = read_yaml(call, MAP)?;
@@ -46,18 +48,27 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("toToml", ANY, |call| match toml_write::write(call.value(0), call.limit()) {
         Ok(text) => call.answer_text(text),
         Err(TomlFailure::Limit(exceeded)) => Err(exceeded.into()),
-        Err(TomlFailure::Value(problem)) => call.answer_text(problem),
+        Err(TomlFailure::Value(problem)) => {
+            call.spend_walk(0)?;
+            call.answer_text(problem)
+        }
         Err(TomlFailure::Panic(problem)) => Err(problem.into()),
     }),
     Function::new("toYaml", ANY, |call| match yaml::write(call.value(0), call.limit()) {
         Ok(text) => without_line_end(call, text),
         Err(YamlFailure::Limit(exceeded)) => Err(exceeded.into()),
-        Err(YamlFailure::Value(_)) => Ok(Value::text("")),
+        Err(YamlFailure::Value(_)) => {
+            call.spend_walk(0)?;
+            Ok(Value::text(""))
+        }
     }),
     Function::new("toYamlPretty", ANY, |call| match yaml::write_pretty(call.value(0), call.limit()) {
         Ok(text) => without_line_end(call, text),
         Err(YamlFailure::Limit(exceeded)) => Err(exceeded.into()),
-        Err(YamlFailure::Value(_)) => Ok(Value::text("")),
+        Err(YamlFailure::Value(_)) => {
+            call.spend_walk(0)?;
+            Ok(Value::text(""))
+        }
     }),
 ];
 
@@ -104,15 +115,11 @@ fn of_type(value: Value, wanted: &str) -> Result<Value, String> {
 }
 
 fn read_json(call: &mut Call<'_, '_>, wanted: &str) -> Result<Result<Value, String>, Failure> {
-    // A value takes some tens of bytes for one of text.
-    call.makes_items(call.bytes(0).len() / 8)?;
-    Ok(json::read(call.bytes(0)).and_then(|value| of_type(value, wanted)))
+    Ok(json::read(call, 0)?.and_then(|value| of_type(value, wanted)))
 }
 
 fn read_yaml(call: &mut Call<'_, '_>, wanted: &str) -> Result<Result<Value, String>, Failure> {
-    call.makes_items(call.bytes(0).len() / 8)?;
-    let text: Text = call.text(0).clone();
-    let read = yaml::read(&text).map_err(|problem| {
+    let read = yaml::read(call, 0)?.map_err(|problem| {
         // Go counts from 0 there, and does not tell that line.
         format!("error converting YAML to JSON: {}", problem.replacen("yaml: line 1: ", "yaml: ", 1))
     });

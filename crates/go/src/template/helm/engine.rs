@@ -20,6 +20,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         rest: None,
         boxed: false,
         run: Run::Template(include),
+        price: Function::price_of("include"),
     },
     Function::new("lookup", &[Type::Text, Type::Text, Type::Text, Type::Text], lookup),
     Function::new("required", &[Type::Text, Type::Any], required).boxed(),
@@ -29,6 +30,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         rest: None,
         boxed: false,
         run: Run::Template(tpl),
+        price: Function::price_of("tpl"),
     },
 ];
 
@@ -46,6 +48,10 @@ fn include(call: &mut Call<'_, '_>) -> Result<Rendering, Failure> {
 fn tpl(call: &mut Call<'_, '_>) -> Result<Rendering, Failure> {
     let text = call.text(0).clone();
     let quoted = || quote(text.as_bytes());
+    if !call.context.is_parsed(&text) {
+        // 31 ns for a byte.
+        call.spend(text.len())?;
+    }
     let parsed = call.context.parse(&text).map_err(|error| {
         Failure(
             error.within(crate::template::error::Layer::Words(format!("cannot parse template {}", quoted()))),

@@ -5,6 +5,8 @@
 mod scalar;
 mod text;
 
+use crate::template::environment::Work;
+use crate::template::error::Failure;
 use crate::template::quote::quote;
 use crate::template::value::{Element, List, ListType, Map, MapType, Text, Value};
 use std::collections::{HashMap, HashSet};
@@ -15,18 +17,21 @@ static TABLES: ListType = ListType::plain("[]map[string]interface {}", Element::
 /// Lists and tables inside each other.
 const DEPTH_MAX: usize = 100;
 
-/// Reads a document.
-pub(super) fn read(text: &Text) -> Result<Value, String> {
+/// Reads a document; what is no TOML is the inner error.
+///
+/// # Errors
+/// When the run that the work belongs to ends.
+pub(super) fn read(text: &Text, work: &mut dyn Work) -> Result<Result<Value, String>, Failure> {
     let bytes = text.as_bytes();
     let bytes = match bytes {
         [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] | [0xef, 0xbb, 0xbf, rest @ ..] => rest,
         _ => bytes,
     };
     if bytes.iter().take(6).any(|byte| *byte == 0) {
-        return Err(
+        return Ok(Err(
             "toml: line 1: files cannot contain NULL bytes; probably using UTF-16; TOML files must be UTF-8"
                 .to_owned(),
-        );
+        ));
     }
     let mut reader = Reader {
         text: bytes,
@@ -39,32 +44,52 @@ pub(super) fn read(text: &Text) -> Result<Value, String> {
         implicit: HashSet::new(),
         arrays: HashMap::new(),
         depth: 0,
+        work,
     };
-    match reader.document() {
+    Ok(match reader.document() {
         Ok(()) => Ok(Value::Map(reader.root)),
-        Err(Problem(message, line)) => {
+        Err(Problem::Stopped(failure)) => return Err(failure),
+        Err(Problem::Told(message, line)) => {
             let line = line.unwrap_or(reader.line);
             let key = reader.current();
-            if key.is_empty() {
-                return Err(format!("toml: line {line}: {message}"));
-            }
-            Err(format!("toml: line {line} (last key {}): {message}", quote(key.as_bytes())))
+            Err(if key.is_empty() {
+                format!("toml: line {line}: {message}")
+            } else {
+                format!("toml: line {line} (last key {}): {message}", quote(key.as_bytes()))
+            })
         }
+    })
+}
+
+/// Why nothing is read.
+enum Problem {
+    /// What is wrong, and in which line if not in the present one.
+    Told(String, Option<usize>),
+    /// The run ended.
+    Stopped(Failure),
+}
+
+impl Problem {
+    fn at(message: String, line: usize) -> Self {
+        Self::Told(message, Some(line))
     }
 }
 
-/// What is wrong, and in which line if not in the present one.
-struct Problem(String, Option<usize>);
-
 impl From<String> for Problem {
     fn from(message: String) -> Self {
-        Self(message, None)
+        Self::Told(message, None)
     }
 }
 
 impl From<&str> for Problem {
     fn from(message: &str) -> Self {
-        Self(message.to_owned(), None)
+        Self::Told(message.to_owned(), None)
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        Self::Stopped(failure)
     }
 }
 
@@ -84,6 +109,8 @@ struct Reader<'t> {
     /// Lists of tables by their name; the map of the document has them in the end.
     arrays: HashMap<Vec<Text>, usize>,
     depth: usize,
+    /// Names cost what their parts do, and those before them.
+    work: &'t mut dyn Work,
 }
 
 impl Reader<'_> {
@@ -298,7 +325,7 @@ impl Reader<'_> {
                 }
                 Some(b'\n') => {
                     let problem = format!("expected '.' or '=', but got {} instead", self.found());
-                    return Err(Problem(problem, Some(self.line)));
+                    return Err(Problem::at(problem, self.line));
                 }
                 _ => return Err(format!("expected '.' or '=', but got {} instead", self.found()).into()),
             }
@@ -357,7 +384,7 @@ impl Reader<'_> {
             None => Err("unexpected EOF; expected value".into()),
             Some(b'\n') => {
                 let problem = format!("expected value but found {} instead", self.found());
-                Err(Problem(problem, Some(self.line)))
+                Err(Problem::at(problem, self.line))
             }
             Some(_) => Ok((self.scalar()?, false)),
         }
@@ -485,6 +512,11 @@ impl Reader<'_> {
 
     /// Goes to a table, making those on the way.
     fn add_context(&mut self, path: &[Text], array: bool) -> Result<(), Problem> {
+        if path.len() > DEPTH_MAX {
+            return Err(format!("nested more than {DEPTH_MAX} levels deep").into());
+        }
+        // Each table on the way is looked for from the root.
+        self.work.charge(path.len() * path.len())?;
         let Some((last, before)) = path.split_last() else { return Ok(()) };
         for length in 1..=before.len() {
             let part = before.get(..length).unwrap_or_default();
@@ -512,6 +544,8 @@ impl Reader<'_> {
                     .into());
                 }
             };
+            // The list is made anew for each of its tables.
+            self.work.charge(tables.len())?;
             tables.push(Value::Map(Map::new()));
             let count = self.arrays.entry(path.to_vec()).or_default();
             *count += 1;

@@ -259,15 +259,19 @@ fn is_alphabet(character: char) -> bool {
 /// The next character that is valid, and the bytes up to its end; at the end of the text, the one before.
 fn next_valid(text: &[u8], before: char) -> (char, usize) {
     let mut size = 0;
-    for chunk in text.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            size += character.len_utf8();
-            // A replacement character counts as invalid.
-            if character != char::REPLACEMENT_CHARACTER {
-                return (character, size);
-            }
+    // A character has four bytes at most. Looking at more for each would take as long as the text for each.
+    while let Some(rest) = text.get(size..).filter(|rest| !rest.is_empty())
+        && let Some(chunk) = rest.get(..4).unwrap_or(rest).utf8_chunks().next()
+    {
+        let Some(character) = chunk.valid().chars().next() else {
+            size += chunk.invalid().len();
+            continue;
+        };
+        size += character.len_utf8();
+        // A replacement character counts as invalid.
+        if character != char::REPLACEMENT_CHARACTER {
+            return (character, size);
         }
-        size += chunk.invalid().len();
     }
     (before, size)
 }

@@ -65,9 +65,9 @@ pub(crate) fn strval(value: &Value, limit: usize) -> Result<Text, Exceeded> {
 }
 
 impl Call<'_, '_> {
-    /// Bytes that a text may have.
+    /// Bytes that a text may have: no more than there is room for, and than can be paid.
     pub(crate) fn limit(&self) -> usize {
-        self.context.budget.limits().text_bytes
+        self.text_max
     }
 
     /// [`strval`] of an argument.

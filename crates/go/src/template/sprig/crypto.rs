@@ -4,7 +4,7 @@
 
 use super::encoding::{base_64_decoded, illegal_base_64};
 use super::scrypt;
-use crate::template::environment::{Certificate, CertificateRequest, KeyKind, Keys};
+use crate::template::environment::{Certificate, CertificateRequest, KeyError, KeyKind, Keys};
 use crate::template::error::Failure;
 use crate::template::functions::{Call, Function, Type};
 use crate::template::value::{Kind, List, Record, RecordType, Text, Unsigned, Value};
@@ -135,13 +135,11 @@ fn keys<'e>(call: &Call<'_, 'e>) -> Result<&'e dyn Keys, Failure> {
 
 /// `bcrypt`: a failure is a text, too.
 fn hashed_password(call: &mut Call<'_, '_>, at: usize) -> Result<String, Failure> {
-    call.spend(100_000)?;
-    let hashed = keys(call)?.bcrypt(call.bytes(at));
-    Ok(hashed.unwrap_or_else(|problem| format!("failed to encrypt string with bcrypt: {problem}")))
+    let (keys, password) = (keys(call)?, call.text(at).clone());
+    or_told(keys.bcrypt(password.as_bytes(), call), "failed to encrypt string with bcrypt: ")
 }
 
 fn private_key(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
-    call.spend(1_000_000)?;
     let kind = match call.bytes(0) {
         b"" | b"rsa" => KeyKind::Rsa,
         b"dsa" => KeyKind::Dsa,
@@ -152,8 +150,16 @@ fn private_key(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
             return call.answer_text(text);
         }
     };
-    let key = keys(call)?.private_key(kind);
-    call.answer_text(key.unwrap_or_else(|problem| format!("failed to generate private key: {problem}")))
+    let key = or_told(keys(call)?.private_key(kind, call), "failed to generate private key: ")?;
+    call.answer_text(key)
+}
+
+/// A result, or the text that a problem is; a run that ends has no result.
+fn or_told(made: Result<String, KeyError>, words: &str) -> Result<String, Failure> {
+    match made {
+        Err(KeyError::Problem(problem)) => Ok(format!("{words}{problem}")),
+        made => Ok(made?),
+    }
 }
 
 /// Which arguments a function has.
@@ -168,7 +174,6 @@ struct Shape {
 }
 
 fn certificate(call: &mut Call<'_, '_>, shape: Shape) -> Result<Value, Failure> {
-    call.spend(1_000_000)?;
     let common_name = call.text(0).to_str().into_owned();
     let key = shape.key.map(|at| call.text(at).to_str().into_owned());
     let (mut addresses, mut names) = (Vec::new(), Vec::new());
@@ -196,7 +201,7 @@ fn certificate(call: &mut Call<'_, '_>, shape: Shape) -> Result<Value, Failure> 
         signer,
         now: call.environment().now(),
     };
-    Ok(record(keys(call)?.certificate(&request)?))
+    Ok(record(keys(call)?.certificate(&request, call)?))
 }
 
 fn record(certificate: Certificate) -> Value {
@@ -226,7 +231,7 @@ fn custom_certificate(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     let certificate = certificate.map_err(|_at| Failure::new("unable to decode base64 certificate"))?;
     let key = base_64_decoded(call.bytes(1));
     let key = key.map_err(|_at| Failure::new("unable to decode base64 private key"))?;
-    keys(call)?.check(&certificate, &key)?;
+    keys(call)?.check(&certificate, &key, call)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(record(Certificate { certificate: text(&certificate), key: text(&key) }))
 }
@@ -354,7 +359,8 @@ fn characters(letter: u8) -> &'static [u8] {
 /// The Master Password algorithm.
 fn derive_password(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     const SEED: &[u8] = b"com.lyndir.masterpassword";
-    call.spend(200_000)?;
+    // scrypt holds 32 MiB for a moment.
+    call.makes_bytes(scrypt::MEMORY_BYTES)?;
     let counter = match call.value(0) {
         Value::Uint(_, counter) => u32::try_from(*counter).unwrap_or(0),
         _ => 0,

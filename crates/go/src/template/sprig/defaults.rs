@@ -48,16 +48,17 @@ pub(super) fn is_empty(value: &Value) -> bool {
 
 /// Reads JSON; what is no JSON is the inner error.
 fn read(call: &mut Call<'_, '_>) -> Result<Result<Value, String>, Failure> {
-    // A value takes some tens of bytes for one of text.
-    call.makes_items(call.bytes(0).len() / 8)?;
-    Ok(json::read(call.bytes(0)))
+    json::read(call, 0)
 }
 
 /// Writes JSON; of what cannot be written nothing is.
 pub(crate) fn write(call: &mut Call<'_, '_>, style: Style) -> Result<Value, Failure> {
     match json::write(call.value(0), style, call.limit()) {
         Ok(text) => call.answer_text(text),
-        Err(JsonFailure::Value(_)) => Ok(Value::text("")),
+        Err(JsonFailure::Value(_)) => {
+            call.spend_walk(0)?;
+            Ok(Value::text(""))
+        }
         Err(JsonFailure::Limit(exceeded)) => Err(exceeded.into()),
     }
 }

@@ -170,7 +170,7 @@ fn copied(call: &mut Call<'_, '_>, value: &Value, depth: usize) -> Result<Value,
             Value::List(List::with_capacity(list.list_type(), items, list.capacity()))
         }
         Value::Map(map) if !map.is_nil() => {
-            call.makes_items(map.len())?;
+            call.makes_items(map.len().saturating_mul(3))?;
             let mut members = map.members();
             for (_, member) in &mut members {
                 *member = copied(call, member, depth + 1)?;

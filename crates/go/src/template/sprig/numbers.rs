@@ -19,11 +19,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("add1", ANY, |call| Ok(Value::int64(call.to_int(0).wrapping_add(1)))),
     Function::new("add1f", ANY, |call| {
         let one = Value::int(1);
-        decimals(call, call.to_float(0), &[&one].map(to_float), Decimal::add)
+        decimals(call, call.to_float(0), &[&one].map(to_float), (Decimal::add, PRODUCTS))
     }),
     Function::new("addf", &[], |call| {
         let values: Vec<f64> = call.rest(0).map(to_float).collect();
-        decimals(call, 0.0, &values, Decimal::add)
+        decimals(call, 0.0, &values, (Decimal::add, PRODUCTS))
     })
     .and_more(Type::Any),
     Function::new("atoi", &[Type::Text], |call| {
@@ -37,7 +37,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     Function::new("divf", ANY, |call| {
         let values: Vec<f64> = call.rest(1).map(to_float).collect();
-        decimals(call, call.to_float(0), &values, Decimal::divide)
+        decimals(call, call.to_float(0), &values, (Decimal::divide, DIVISIONS))
     })
     .and_more(Type::Any),
     Function::new("float64", ANY, |call| Ok(Value::Float(call.to_float(0)))),
@@ -59,7 +59,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .and_more(Type::Any),
     Function::new("mulf", ANY, |call| {
         let values: Vec<f64> = call.rest(1).map(to_float).collect();
-        decimals(call, call.to_float(0), &values, Decimal::multiply)
+        decimals(call, call.to_float(0), &values, (Decimal::multiply, PRODUCTS))
     })
     .and_more(Type::Any),
     Function::new("randInt", &[Type::INT, Type::INT], random_int),
@@ -68,7 +68,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("sub", TWO, |call| Ok(Value::int64(call.to_int(0).wrapping_sub(call.to_int(1))))),
     Function::new("subf", ANY, |call| {
         let values: Vec<f64> = call.rest(1).map(to_float).collect();
-        decimals(call, call.to_float(0), &values, Decimal::subtract)
+        decimals(call, call.to_float(0), &values, (Decimal::subtract, PRODUCTS))
     })
     .and_more(Type::Any),
     Function::new("toDecimal", ANY, |call| {
@@ -141,17 +141,26 @@ fn minimum(left: f64, right: f64) -> f64 {
     }
 }
 
+/// An operation of two decimals.
+type Compute = fn(&Decimal, &Decimal) -> Result<Decimal, String>;
+
+/// Steps of eight products of digits, and of a division, which finds each digit of the quotient by halving.
+const PRODUCTS: usize = 2;
+const DIVISIONS: usize = 150;
+
 fn decimals(
     call: &mut Call<'_, '_>,
     first: f64,
     rest: &[f64],
-    compute: fn(&Decimal, &Decimal) -> Result<Decimal, String>,
+    (compute, work): (Compute, usize),
 ) -> Result<Value, Failure> {
     let mut result = Decimal::of(first)?;
     for value in rest {
         // A product grows with each factor.
-        call.spend(result.size())?;
-        result = compute(&result, &Decimal::of(*value)?)?;
+        let value = Decimal::of(*value)?;
+        let products = result.size().saturating_add(1).saturating_mul(value.size().saturating_add(8));
+        call.spend(products.div_ceil(8) * work)?;
+        result = compute(&result, &value)?;
     }
     Ok(Value::Float(result.to_float()))
 }

@@ -14,7 +14,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("mustRegexFind", TWO, |call| find(call, Form::Must)),
     Function::new("mustRegexFindAll", COUNTED, |call| find_all(call, Form::Must)),
     Function::new("mustRegexMatch", TWO, |call| {
-        let regexp = compiled(call, Form::Must)?;
+        let regexp = searching(call, Form::Must)?;
         Ok(Value::Bool(regexp.is_match(&call.text(1).to_str())))
     }),
     Function::new("mustRegexReplaceAll", THREE, |call| replace_all(call, Form::Must)),
@@ -25,7 +25,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("regexMatch", TWO, |call| {
         let pattern = call.text(0).clone();
         // What does not compile matches nothing.
-        Ok(Value::Bool(call.regexp(&pattern).is_ok_and(|regexp| regexp.is_match(&call.text(1).to_str()))))
+        let Ok(regexp) = call.regexp(&pattern)? else { return Ok(Value::Bool(false)) };
+        call.spend_search(regexp.weight(), call.bytes(1).len())?;
+        Ok(Value::Bool(regexp.is_match(&call.text(1).to_str())))
     }),
     Function::new("regexQuoteMeta", &[Type::Text], quote_meta),
     Function::new("regexReplaceAll", THREE, |call| replace_all(call, Form::Plain)),
@@ -42,15 +44,20 @@ enum Form {
 
 fn compiled(call: &mut Call<'_, '_>, form: Form) -> Result<Rc<Regexp>, Failure> {
     let pattern = call.text(0).clone();
-    let regexp = call.regexp(&pattern).map_err(|error| {
+    call.regexp(&pattern)?.map_err(|error| {
         let text = error_text(&error);
         Failure::new(match form {
             Form::Must => text,
             // `regexp.MustCompile` panics, and quotes what it was given.
             Form::Plain => format!("regexp: Compile({}): {text}", quoted(&pattern.to_str())),
         })
-    })?;
-    call.spend(call.bytes(1).len() / 16)?;
+    })
+}
+
+/// The same, with one search in the text paid for.
+fn searching(call: &mut Call<'_, '_>, form: Form) -> Result<Rc<Regexp>, Failure> {
+    let regexp = compiled(call, form)?;
+    call.spend_search(regexp.weight(), call.bytes(1).len())?;
     Ok(regexp)
 }
 
@@ -70,7 +77,7 @@ fn error_text(error: &RegexpError) -> String {
 }
 
 fn find(call: &mut Call<'_, '_>, form: Form) -> Result<Value, Failure> {
-    let regexp = compiled(call, form)?;
+    let regexp = searching(call, form)?;
     let found = regexp.find_all(&call.text(1).to_str()).next().map(str::to_owned);
     call.answer_text(found.unwrap_or_default())
 }
@@ -126,8 +133,8 @@ fn replace_all_literal(call: &mut Call<'_, '_>, form: Form) -> Result<Value, Fai
 /// Pays for finding what is replaced and for what the result may come to, when that is long.
 fn room(call: &mut Call<'_, '_>, regexp: &Regexp) -> Result<(), Failure> {
     let (text, replacement) = (call.bytes(1).len(), call.bytes(2).len());
-    if text < 4_096 && text.saturating_mul(replacement) < 1 << 20 {
-        return Ok(());
+    if text < 256 && text.saturating_mul(replacement) < 1 << 16 {
+        return call.spend_search(regexp.weight(), text.saturating_mul(4));
     }
     let subject = call.text(1).to_str().into_owned();
     let matches = call.count_matches(regexp, &subject, usize::MAX)?;

@@ -8,6 +8,8 @@ const COST: usize = 32_768;
 const SIZE: usize = 8;
 const LANES: u32 = 2;
 const LANE_BYTES: usize = 128 * SIZE;
+/// Bytes of memory for a moment.
+pub(super) const MEMORY_BYTES: usize = COST * LANE_BYTES;
 /// Words of a lane.
 const WORDS: usize = 32 * SIZE;
 

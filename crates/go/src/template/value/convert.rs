@@ -1,6 +1,7 @@
 //! From JSON to values of templates and back.
 
 use super::{DEPTH_MAX, List, Map, MapType, Text, Value};
+use crate::memory::{Exceeded, Memory};
 use crate::template::json::{Form, form, too_deep};
 use serde_json::Value as Json;
 
@@ -49,15 +50,47 @@ impl Value {
     /// The value as plain JSON data, as `encoding/json` would write it.
     ///
     /// # Errors
-    /// With the text of Go's error, for what JSON cannot hold.
+    /// With the text of Go's error, for what JSON cannot hold; and when it takes more than 128 MiB.
     pub fn to_json(&self) -> Result<Json, String> {
-        json(self, 0)
+        let mut memory = Memory::new(JSON_BYTES_MAX);
+        self.to_json_within(&mut memory).map_err(|problem| match problem {
+            JsonProblem::Value(problem) => problem,
+            JsonProblem::Memory => format!("the value takes more than {JSON_BYTES_MAX} bytes of memory"),
+        })
+    }
+
+    /// The same within some memory. Values share what they hold, and data does not: of a small value it may be a lot.
+    pub(crate) fn to_json_within(&self, memory: &mut Memory) -> Result<Json, JsonProblem> {
+        json(self, memory, 0)
     }
 }
 
-fn json(value: &Value, depth: usize) -> Result<Json, String> {
+/// Bytes that JSON data of a value may take.
+const JSON_BYTES_MAX: usize = 128 << 20;
+
+/// Why there is no JSON data of a value.
+pub(crate) enum JsonProblem {
+    /// JSON cannot hold it.
+    Value(String),
+    /// It takes more memory than there is for it.
+    Memory,
+}
+
+impl From<String> for JsonProblem {
+    fn from(problem: String) -> Self {
+        Self::Value(problem)
+    }
+}
+
+impl From<Exceeded> for JsonProblem {
+    fn from(_: Exceeded) -> Self {
+        Self::Memory
+    }
+}
+
+fn json(value: &Value, memory: &mut Memory, depth: usize) -> Result<Json, JsonProblem> {
     if depth > DEPTH_MAX {
-        return Err(too_deep(value));
+        return Err(too_deep(value).into());
     }
     Ok(match form(value)? {
         Form::Null => Json::Null,
@@ -65,16 +98,27 @@ fn json(value: &Value, depth: usize) -> Result<Json, String> {
         Form::Int(number) => Json::from(number),
         Form::Uint(number) => Json::from(number),
         Form::Float(number) => Json::from(number),
-        Form::Text(text) => Json::String(text.to_str().into_owned()),
-        Form::List(list) => {
-            Json::Array(list.to_vec().iter().map(|item| json(item, depth + 1)).collect::<Result<_, _>>()?)
+        Form::Text(text) => {
+            memory.text(text.len())?;
+            Json::String(text.to_str().into_owned())
         }
-        Form::Map(members) => Json::Object(
-            members
-                .iter()
-                .map(|(key, member)| Ok((key.to_str().into_owned(), json(member, depth + 1)?)))
-                .collect::<Result<_, String>>()?,
-        ),
-        Form::Other(value) => json(&value, depth + 1)?,
+        Form::List(list) => {
+            let mut items = Vec::new();
+            for item in list.to_vec() {
+                memory.item(&items)?;
+                items.push(json(&item, memory, depth + 1)?);
+            }
+            Json::Array(items)
+        }
+        Form::Map(members) => {
+            let mut made = serde_json::Map::new();
+            for (key, member) in members {
+                memory.member(made.len())?;
+                memory.text(key.len())?;
+                made.insert(key.to_str().into_owned(), json(&member, memory, depth + 1)?);
+            }
+            Json::Object(made)
+        }
+        Form::Other(value) => json(&value, memory, depth + 1)?,
     })
 }

@@ -5,7 +5,13 @@ use serde_json::json;
 use std::cell::Cell;
 use tiphys_go::template::{Engine, Environment, Limits, PARENTHESES_MAX, Value};
 
-const LIMITS: Limits = Limits { steps: 100_000, made_bytes: 8 << 20, text_bytes: 1 << 20, nesting: 10_000 };
+const LIMITS: Limits = Limits {
+    steps: 100_000,
+    made_bytes: 8 << 20,
+    live_bytes: 64 << 20,
+    text_bytes: 1 << 20,
+    nesting: 10_000,
+};
 
 /// Why a template fails within small limits.
 fn refused(text: &str) -> String {

@@ -3,9 +3,9 @@
 use super::{WORLD, chart, execute};
 use serde_json::json;
 use tiphys_go::template::{
-    Certificate, CertificateRequest, Element, Engine, Environment, Failure, Function, FunctionSet, KeyKind,
-    Keys, Kind, Limits, List, ListType, Lookup, Map, MapType, NamedType, Number, Object, Parsed, Record,
-    RecordType, Templates, Text, Time, Type, Value,
+    Certificate, CertificateRequest, Element, Engine, Environment, Failure, Function, FunctionSet, KeyError,
+    KeyKind, Keys, Kind, Limits, List, ListType, Lookup, Map, MapType, NamedType, Number, Object, Parsed,
+    Record, RecordType, Templates, Text, Time, Type, Value, Work,
 };
 
 static VERSION: RecordType = RecordType {
@@ -165,17 +165,21 @@ impl Environment for World {
 }
 
 impl Keys for World {
-    fn bcrypt(&self, password: &[u8]) -> Result<String, String> {
+    fn bcrypt(&self, password: &[u8], _work: &mut dyn Work) -> Result<String, KeyError> {
         Ok(format!("$2a$10${}", password.len()))
     }
 
-    fn private_key(&self, kind: KeyKind) -> Result<String, String> {
+    fn private_key(&self, kind: KeyKind, _work: &mut dyn Work) -> Result<String, KeyError> {
         Ok(format!("{kind:?}"))
     }
 
-    fn certificate(&self, request: &CertificateRequest<'_>) -> Result<Certificate, String> {
+    fn certificate(
+        &self,
+        request: &CertificateRequest<'_>,
+        _work: &mut dyn Work,
+    ) -> Result<Certificate, KeyError> {
         if request.authority && request.signer.is_some() {
-            return Err("an authority signs itself".to_owned());
+            return Err("an authority signs itself".into());
         }
         let by = request.signer.as_ref().map_or("itself", |signer| signer.certificate.as_str());
         let names = [request.addresses.join("+"), request.names.join("+")].join("/");
@@ -185,8 +189,8 @@ impl Keys for World {
         })
     }
 
-    fn check(&self, _certificate: &[u8], _key: &[u8]) -> Result<(), String> {
-        Err("no certificate".to_owned())
+    fn check(&self, _certificate: &[u8], _key: &[u8], _work: &mut dyn Work) -> Result<(), KeyError> {
+        Err("no certificate".into())
     }
 }
 

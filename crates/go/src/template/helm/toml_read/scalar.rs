@@ -130,7 +130,7 @@ impl Reader<'_> {
         });
         let text = digits + &rest;
         let text = text.trim().replace('z', "Z").replace(['t', ' '], "T");
-        let invalid = || Problem(format!("invalid datetime: {}", quote(text.as_bytes())), None);
+        let invalid = || Problem::from(format!("invalid datetime: {}", quote(text.as_bytes())));
         for layout in LAYOUTS {
             if let Ok(time) = Time::parse(layout, &text) {
                 if lacks_zero(&text, layout) {

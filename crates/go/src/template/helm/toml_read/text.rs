@@ -28,7 +28,7 @@ impl Reader<'_> {
             match self.peek() {
                 None => return Err("unexpected EOF; expected '\"'".into()),
                 Some(b'\n' | b'\r') => {
-                    return Err(Problem("strings cannot contain newlines".to_owned(), Some(self.line)));
+                    return Err(Problem::at("strings cannot contain newlines".to_owned(), self.line));
                 }
                 Some(b'"') => {
                     self.at += 1;
@@ -54,7 +54,7 @@ impl Reader<'_> {
             match self.peek() {
                 None => return Err("unexpected EOF; expected \"'\"".into()),
                 Some(b'\n' | b'\r') => {
-                    return Err(Problem("strings cannot contain newlines".to_owned(), Some(self.line)));
+                    return Err(Problem::at("strings cannot contain newlines".to_owned(), self.line));
                 }
                 Some(b'\'') => {
                     self.at += 1;

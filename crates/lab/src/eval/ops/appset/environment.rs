@@ -23,6 +23,7 @@ use tiphys_appset::facts::{
 use tiphys_appset::generate::{Request, Stop, find_directories, find_files};
 use tiphys_appset::params::{Params, as_floats};
 use tiphys_appset::references::{Found, Namespaces, Purpose, Reference};
+use tiphys_appset::work::Work;
 use tiphys_go::template::Still;
 use tiphys_policy::project::{EffectiveInputs, effective};
 
@@ -70,6 +71,7 @@ impl Environment {
     pub(super) fn with_request<T>(&self, ask: impl FnOnce(&Request<'_>) -> T) -> T {
         // Equal requests give equal answers: time and chance are those of the request (EVAL-4).
         let still = Still(self.now);
+        let work = Work::new(self.settings.application_sets().template_steps);
         ask(&Request {
             set: &self.set,
             settings: self.settings.application_sets(),
@@ -77,6 +79,7 @@ impl Environment {
             control_plane_namespace: &self.control_plane,
             fresh: self.set.metadata.annotations.contains_key(annotation::SET_REFRESH),
             environment: &still,
+            work: &work,
         })
     }
 
