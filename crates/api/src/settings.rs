@@ -9,6 +9,7 @@ mod application_sets;
 mod client;
 mod controller;
 mod reader;
+mod renderers;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub use application_sets::{
 };
 pub use client::ClientLimits;
 pub use controller::{ClientRate, Controller, LogFormat, SelfHeal};
+pub use renderers::Renderers;
 pub use webhooks::Webhooks;
 
 /// Key of `argocd-cmd-params-cm` with the directories of local repositories.
@@ -135,6 +137,7 @@ pub struct Settings {
     controller: Controller,
     application_sets: ApplicationSets,
     webhooks: Webhooks,
+    renderers: Renderers,
     refresh_timeouts: RefreshTimeouts,
     compare_options: CompareOptions,
     global_projects: Vec<GlobalProject>,
@@ -182,6 +185,7 @@ impl Settings {
         };
         let mut warnings = reader.into_warnings();
         webhooks.read_cm(&data.cm, &mut warnings);
+        let renderers = Renderers::read(&data.cm, &mut warnings);
         warnings.extend(
             relative.iter().map(|root| format!("{LOCAL_REPOSITORIES}: {root:?} is no absolute path")),
         );
@@ -195,6 +199,7 @@ impl Settings {
             controller,
             application_sets,
             webhooks,
+            renderers,
             refresh_timeouts,
             compare_options,
             global_projects,
@@ -439,6 +444,11 @@ impl Settings {
     /// `kustomize.buildOptions` (RND-87).
     pub fn kustomize_build_options(&self) -> &str {
         self.cm_text("kustomize.buildOptions")
+    }
+
+    /// What one rendering may take.
+    pub fn renderers(&self) -> Renderers {
+        self.renderers
     }
 
     /// Who renders the sources of a tool, as it is written: `tiphys.renderer.<tool>` (RND-159).

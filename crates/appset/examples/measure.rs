@@ -143,8 +143,10 @@ fn main() {
         let conclusion = conclude(&facts, &plan, &Outcomes::default(), &stored);
         let concluding = start.elapsed();
         println!(
-            "{pass} pass over {elements} elements: generated in {generating:.1?} (target for 5000: < 2 s), planned {} writes in \
+            "{pass} pass over {elements} elements: generated in {generating:.1?} (target for 5000: < 2 s) and \
+             {} steps, planned {} writes in \
              {planning:.1?}, concluded in {concluding:.1?}, status written: {}, {} bytes",
+            settings.template_steps - work.left(),
             plan.writes.len(),
             conclusion.patch.is_some(),
             serde_json::to_vec(&conclusion.status).unwrap().len(),

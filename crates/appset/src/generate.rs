@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use tiphys_api::codes::SetReason;
 use tiphys_api::settings::{ApplicationSets, ProjectMatching, UnknownGenerators};
 use tiphys_api::{Application, ApplicationSet};
+use tiphys_go::live;
 use tiphys_go::memory::{Exceeded, Memory};
 use tiphys_go::template::Environment;
 
@@ -126,6 +127,11 @@ pub(crate) enum GenerateError {
     TooManySetsMade,
     #[error(transparent)]
     TooMuchWork(#[from] TooMuchWork),
+    #[error(
+        "generating the set holds more than {0} bytes of memory; the setting \
+         applicationsetcontroller.generation.memory.mb raises the bound"
+    )]
+    Held(usize),
 }
 
 impl GenerateError {
@@ -406,6 +412,7 @@ impl<'a> Run<'a> {
     ) -> Result<T, GenerateError> {
         let before = self.memory.used();
         let taken = take(&mut self.memory)?;
+        live::check().map_err(|exceeded| GenerateError::Held(exceeded.bound))?;
         let bytes = self.memory.used().saturating_sub(before);
         self.request.work.spend(steps_of(bytes))?;
         Ok(taken)
@@ -448,8 +455,9 @@ impl<'a> Run<'a> {
             let before = self.memory.used();
             let made = application::render(&mut self.templates, &parts, &mut self.memory);
             let bytes = self.memory.used().saturating_sub(before);
-            let paid = self.request.work.spend(steps_of(bytes));
-            match made.map_err(GenerateError::from).and_then(|made| Ok(paid.map(|()| made)?)) {
+            let paid = self.request.work.spend(steps_of(bytes)).map_err(GenerateError::from);
+            let held = live::check().map_err(|exceeded| GenerateError::Held(exceeded.bound));
+            match made.and_then(|made| paid.and(held).map(|()| made)) {
                 Ok(made) => found.generated.applications.push(made),
                 Err(error) => {
                     found.fail(SetReason::RenderTemplateParamsError, error);

@@ -118,7 +118,7 @@ pub(crate) fn prepare(
         sources,
         renders: Renders::new(
             gates.clone(),
-            surroundings.compute,
+            surroundings.compute.clone(),
             clock.clone(),
             surroundings.interpreters.evaluator(crate::scripts::JSONNET_DEADLINE),
             metrics.renders.clone(),
@@ -126,7 +126,7 @@ pub(crate) fn prepare(
         gates,
         home: plane.home.clone(),
         clock,
-        compute: surroundings.compute,
+        compute: surroundings.compute.clone(),
         interpreters: surroundings.interpreters.clone(),
         metrics,
         events: event_sender,

@@ -25,12 +25,14 @@ pub(crate) enum Shared {
     Plugin(String),
     /// The one turn of sources that take much memory.
     LargeRendering,
+    /// Renderings of a project, by its name.
+    Rendering(String),
 }
 
 /// How many workers may be inside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// At one repository or plugin, or for the turn of large renderings.
+    /// At one repository or plugin, for the turn of large renderings, or for renderings of one project.
     pub(crate) repository: usize,
     /// At one cluster.
     pub(crate) cluster: usize,
@@ -115,7 +117,9 @@ impl Gates {
         let mut places = Vec::new();
         for shared in all {
             let limit = match shared {
-                Shared::Repository(_) | Shared::Plugin(_) | Shared::LargeRendering => self.limits.repository,
+                Shared::Repository(_) | Shared::Plugin(_) | Shared::LargeRendering | Shared::Rendering(_) => {
+                    self.limits.repository
+                }
                 Shared::Cluster(_) => self.limits.cluster,
             };
             let mut state = self.state.lock();

@@ -4,8 +4,8 @@
 //! read instead of the whole tree's, so a commit elsewhere in a repository of a thousand applications renders nothing. Objects are stored stamped with their tracking data,
 //! as compact bytes; the [`cache`] holds what no application does, within a bound of bytes.
 
+mod backoff;
 mod cache;
-mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +28,7 @@ use tiphys_render::{
     SourceType, Tree, TreeError, TreePath, WalkLimit, World as TemplateWorld, check_weight, command_lines,
     render,
 };
-use tiphys_source::{Clock, Secret};
-use tokio::sync::Semaphore;
+use tiphys_source::{Clock, Secret, Size, Turns};
 
 use crate::app_key::AppKey;
 use crate::gate::{Gates, Shared};
@@ -37,9 +36,9 @@ use crate::metrics::{Lookup, MismatchLabels, RenderMetrics};
 use crate::queue::Priority;
 use crate::surroundings::Compute;
 
+use backoff::{Attempt, Backoff};
 pub(crate) use cache::Held;
 use cache::RenderCache;
-use turns::{Size, Turns};
 
 /// Version of the renderers; part of every key.
 const RENDERER_VERSION: &str = "1";
@@ -60,9 +59,9 @@ const MANIFESTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Time one rendering may take (RND-20).
 const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
 const TIMEOUT: &str = "timeout after 1m30s";
-const SHUTTING_DOWN: &str = "shutting down";
-/// What [`RenderFailure::Busy`] is in words.
-pub(crate) const BUSY: &str = "too many large sources wait to be rendered";
+/// Why nothing is rendered while too many wait.
+const BUSY_LARGE: &str = "too many large sources wait to be rendered";
+const BUSY_PROJECT: &str = "too many sources of the project wait to be rendered";
 
 /// The objects of one source.
 #[derive(Debug)]
@@ -106,6 +105,8 @@ pub(crate) struct RenderTask {
     pub(crate) secret: Secret,
     /// Whether cached results are passed over (RND-144).
     pub(crate) hard: bool,
+    /// Whether a person or program asked for it now: then it is tried again although it ran out of its bounds before.
+    pub(crate) is_asked: bool,
 }
 
 /// Renders and remembers. Cheap to clone.
@@ -117,10 +118,10 @@ pub(crate) struct Renders {
     needs: Cache<[u8; 32], Arc<[Need]>>,
     /// How far from their own directories sources read, by their request without any tree.
     reaches: Cache<[u8; 32], TreePath>,
-    turns: Arc<Turns>,
     gates: Gates,
     /// Looks at trees, which need no slot (RND-19) and are bounded nonetheless.
-    looks: Arc<Semaphore>,
+    looks: Turns,
+    backoff: Arc<Mutex<Backoff>>,
     compute: Compute,
     clock: Clock,
     jsonnet: Arc<dyn Evaluator>,
@@ -153,9 +154,9 @@ impl Renders {
             failed: Cache::builder().max_capacity(FAILURES_MAX).build(),
             needs: Cache::builder().max_capacity(FAILURES_MAX).build(),
             reaches: Cache::builder().max_capacity(REACHES_MAX).build(),
-            turns: Arc::new(Turns::new(compute.parallelism())),
             gates,
-            looks: Arc::new(Semaphore::new(compute.parallelism().max(1))),
+            looks: Turns::new(compute.parallelism(), None),
+            backoff: Arc::default(),
             compute,
             clock,
             metrics: RenderMetrics::default(),
@@ -234,8 +235,7 @@ impl Renders {
             let keys = Keys::of(tree.id(), (base, own), (reach, near), &task);
             return Ok((task, keys));
         }
-        let look = Arc::clone(&self.looks).acquire_owned().await;
-        let Ok(look) = look else { return Err(SHUTTING_DOWN.to_owned()) };
+        let look = self.looks.take(&task.request.context.project, Size::Small).await;
         let cancelled = Arc::new(AtomicBool::new(false));
         task.budget.cancelled = Some(Arc::clone(&cancelled));
         let tree = Arc::clone(tree);
@@ -313,7 +313,7 @@ impl Renders {
         let own_tree = Arc::clone(&tree);
         let task = Arc::new(task);
         let work = self.work(tree, supplies, &task, render_stamped);
-        match self.in_turn(&task.key, task.priority, &task.budget, work).await {
+        match self.in_turn(&Asked::of(&task, &wide), &task.budget, work).await {
             Ok((Outcome::Needs(needs), _)) => {
                 // What programs are asked holds whole files; what plugins are asked names the revision, which the key does
                 // not.
@@ -351,7 +351,7 @@ impl Renders {
             }
             Err(failed) => {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
-                if matches!(failed.why, Why::Content | Why::NeedsMore) {
+                if failed.why == Why::Content {
                     self.count_failure(wide, &failed.text);
                 }
                 Err(failed.into())
@@ -365,14 +365,15 @@ impl Renders {
     /// With the text users see.
     pub(crate) async fn local(
         &self,
-        key: &AppKey,
+        (key, project): (&AppKey, &str),
         priority: Priority,
         manifests: Vec<String>,
         stamp: Stamp,
     ) -> Result<Vec<Arc<Object>>, RenderFailure> {
         let given = Arc::new((manifests, stamp));
         let work = move |budget: &Budget| local_stamped(&given.0, &given.1, budget);
-        Ok(self.in_turn(key, priority, &Budget::default(), work).await?.0)
+        let asked = Asked { key, project, priority, id: [0; 32], is_asked: true };
+        Ok(self.in_turn(&asked, &Budget::default(), work).await?.0)
     }
 
     /// The manifests of a source as one file, without the marks of the task's settings (CTL-110, TRK-81), and the commands
@@ -386,9 +387,10 @@ impl Renders {
         task: RenderTask,
         supplies: Arc<Supplies>,
     ) -> Result<Outcome<Manifests>, RenderFailure> {
+        let id = key(&task, "tree", tree.id(), &task.request.identity());
         let task = Arc::new(task);
         let work = self.work(tree, supplies, &task, render_manifests);
-        Ok(self.in_turn(&task.key, task.priority, &task.budget, work).await?.0)
+        Ok(self.in_turn(&Asked::of(&task, &id), &task.budget, work).await?.0)
     }
 
     /// The work of rendering a task with all its inputs.
@@ -413,40 +415,62 @@ impl Renders {
         }
     }
 
-    /// Works as on a small source, and as on a large one if that does not do; says how long the attempt took that counts. Few workers wait for the turn of large
-    /// ones; an application that comes on top of them is called later.
+    /// Works as on a small source, and as on a large one if that does not do; says how long the attempt took that counts.
+    /// Few workers wait for renderings of one project, and few for the turn of large ones; an application that comes on top
+    /// of them is called later. What ran out of its bounds before is not tried before its pause is over.
     async fn in_turn<T: Send + 'static>(
         &self,
-        key: &AppKey,
-        priority: Priority,
+        asked: &Asked<'_>,
         budget: &Budget,
         work: impl Fn(&Budget) -> Result<T, Failed> + Clone + Send + 'static,
     ) -> Result<(T, Duration), Failed> {
-        match self.attempt(Size::Small, budget, work.clone()).await {
+        if let Some(text) = self.backoff.lock().refusal(asked.attempt(), self.clock.elapsed()) {
+            return Err(Failed::new(Why::Refused, format!("{CACHED}{text}")));
+        }
+        let places = |shared: &[Shared], text| {
+            let places = self.gates.enter(asked.key, asked.priority, shared.iter().cloned());
+            places.ok_or_else(|| Failed::new(Why::Busy, text))
+        };
+        let project = || asked.project.to_owned();
+        let (mut took, outcome) = {
+            let _places = places(&[Shared::Rendering(project())], BUSY_PROJECT)?;
+            self.attempt(asked, Size::Small, budget, work.clone()).await
+        };
+        let outcome = match outcome {
             Err(Failed { why: Why::NeedsMore, .. }) => {
-                let place = self.gates.enter(key, priority, [Shared::LargeRendering]);
-                let busy = || Failed::new(Why::Busy, BUSY);
-                let _place = place.ok_or_else(busy)?;
-                self.attempt(Size::Large, budget, work).await
+                let shared = [Shared::LargeRenderingOf(project()), Shared::LargeRendering];
+                let _places = places(&shared, BUSY_LARGE)?;
+                let (more, outcome) = self.attempt(asked, Size::Large, budget, work).await;
+                took += more;
+                outcome
             }
             outcome => outcome,
+        };
+        let now = self.clock.elapsed();
+        match &outcome {
+            Err(Failed { why: Why::Exhausted | Why::NeedsMore, text }) => {
+                self.backoff.lock().exhausted(asked.attempt(), text, took, now);
+            }
+            _ => self.backoff.lock().ended(asked.key),
         }
+        outcome
     }
 
-    /// Works within what a size allows, when its turn has come. The turn ends with the work, also when nobody waits
-    /// for that any more.
+    /// Works within what a size allows, when its turn has come; says how long the turn was held. The turn ends with the
+    /// work, also when nothing waits for that any more.
     async fn attempt<T: Send + 'static>(
         &self,
+        asked: &Asked<'_>,
         size: Size,
         budget: &Budget,
         work: impl FnOnce(&Budget) -> Result<T, Failed> + Send + 'static,
-    ) -> Result<(T, Duration), Failed> {
-        let asked = self.clock.elapsed();
-        let turn = self.turns.take(size).await;
-        self.metrics.waited(self.clock.elapsed().saturating_sub(asked));
-        let Some(turn) = turn else { return Err(Failed::new(Why::Transient, SHUTTING_DOWN)) };
+    ) -> (Duration, Result<(T, Duration), Failed>) {
+        let before = self.clock.elapsed();
+        let turn = self.compute.turn(asked.project, size).await;
+        let began = self.clock.elapsed();
+        self.metrics.waited(began.saturating_sub(before));
         let cancelled = Arc::new(AtomicBool::new(false));
-        let mut budget = size.within(budget);
+        let mut budget = within(size, budget);
         budget.cancelled = Some(Arc::clone(&cancelled));
         let clock = self.clock.clone();
         let job = self.compute.run(move || {
@@ -455,16 +479,50 @@ impl Renders {
             let done = work(&budget)?;
             Ok((done, clock.elapsed().saturating_sub(began)))
         });
-        match tokio::time::timeout(RENDER_TIMEOUT, job).await {
+        let outcome = match tokio::time::timeout(RENDER_TIMEOUT, job).await {
             Err(_) => {
                 cancelled.store(true, Ordering::Relaxed);
-                Err(Failed::new(Why::Transient, TIMEOUT))
+                Err(Failed::new(Why::Exhausted, TIMEOUT))
             }
             Ok(Err(panic)) => {
                 Err(Failed::new(Why::Content, format!("rendering failed unexpectedly: {panic}")))
             }
             Ok(Ok(outcome)) => outcome,
+        };
+        (self.clock.elapsed().saturating_sub(began), outcome)
+    }
+}
+
+/// The bounds of a rendering of a size; never more than the given ones.
+fn within(size: Size, budget: &Budget) -> Budget {
+    match size {
+        Size::Small => budget.small(),
+        Size::Large => budget.clone(),
+    }
+}
+
+/// For whom something is rendered, and what.
+struct Asked<'a> {
+    key: &'a AppKey,
+    project: &'a str,
+    priority: Priority,
+    id: [u8; 32],
+    is_asked: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn of(task: &'a RenderTask, id: &[u8; 32]) -> Self {
+        Self {
+            key: &task.key,
+            project: &task.request.context.project,
+            priority: task.priority,
+            id: *id,
+            is_asked: task.is_asked,
         }
+    }
+
+    fn attempt(&self) -> Attempt<'_> {
+        Attempt { application: self.key, project: self.project, id: &self.id, is_asked: self.is_asked }
     }
 }
 
@@ -489,15 +547,15 @@ fn tool_of(source_type: SourceType) -> &'static str {
 /// Why nothing was rendered.
 #[derive(Debug)]
 pub(crate) enum RenderFailure {
-    /// Too many wait to render large sources already; the application is called when there is a place.
-    Busy,
+    /// Too many wait already, for the reason given; the application is called when there is a place.
+    Busy(String),
     /// What users see.
     Text(String),
 }
 
 impl From<Failed> for RenderFailure {
     fn from(failed: Failed) -> Self {
-        if failed.why == Why::Busy { Self::Busy } else { Self::Text(failed.text) }
+        if failed.why == Why::Busy { Self::Busy(failed.text) } else { Self::Text(failed.text) }
     }
 }
 
@@ -522,6 +580,10 @@ enum Why {
     Content,
     /// That the content takes more memory than the attempt had.
     NeedsMore,
+    /// That the time, or what it may do, ran out.
+    Exhausted,
+    /// That nothing was tried, because it ran out before.
+    Refused,
     /// That nothing was tried, because too many wait.
     Busy,
 }
@@ -536,6 +598,7 @@ impl From<RenderError> for Failed {
     fn from(error: RenderError) -> Self {
         let why = match error.reason {
             Reason::MemoryExceeded => Why::NeedsMore,
+            Reason::BudgetExceeded => Why::Exhausted,
             _ if error.is_transient() => Why::Transient,
             _ => Why::Content,
         };

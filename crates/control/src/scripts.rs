@@ -20,8 +20,7 @@ use tiphys_engine::normalize::delete_paths;
 use tiphys_engine::scripts::{DataScript, HealthScript, Paths, Runner, ScriptFault, Scripts, wire};
 use tiphys_exec::{Limits, Program, Service, ServiceError};
 use tiphys_render::jsonnet::{Evaluator, InProcess};
-use tiphys_source::Clock;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tiphys_source::{Clock, Size, Turn, Turns};
 
 use ledger::Ledger;
 pub(crate) use programs::Programs;
@@ -93,10 +92,10 @@ impl Interpreters {
         }
     }
 
-    /// Waits until there is a child for one more thread, without holding a thread.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed.
-        self.0.as_ref()?.scripts.turns.acquire().await.ok()
+    /// Waits until there is a child for one more thread of a project, without holding a thread. One child is left for
+    /// other projects, whatever this one runs (INV-16).
+    pub(crate) async fn turn(&self, project: &str) -> Option<Turn> {
+        Some(self.0.as_ref()?.scripts.turns.take(project, Size::Small).await)
     }
 
     /// Who evaluates Jsonnet, each program for so long between two of its imports. Renderings wait for their turn, so
@@ -115,7 +114,7 @@ struct Pool {
     clock: Clock,
     children: Mutex<Children>,
     freed: Condvar,
-    turns: Semaphore,
+    turns: Turns,
     /// What is wrong with expressions; nothing for those that compile.
     checked: Mutex<HashMap<String, Option<String>>>,
     ledger: Mutex<Ledger>,
@@ -143,11 +142,11 @@ struct Lease<'a> {
 impl Pool {
     fn new(program: Program, clock: Clock) -> Self {
         Self {
+            turns: Turns::new(CHILDREN_MAX, Some(clock.clone())),
             program,
             clock,
             children: Mutex::default(),
             freed: Condvar::new(),
-            turns: Semaphore::new(CHILDREN_MAX),
             checked: Mutex::default(),
             ledger: Mutex::default(),
         }

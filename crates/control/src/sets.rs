@@ -21,7 +21,7 @@ mod record;
 mod store;
 mod witness;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +62,8 @@ const NEWS_DELAY: Duration = Duration::from_millis(100);
 const APPLICATIONS_MAX: usize = 1_000_000;
 /// Time until a set whose look ended unexpectedly gets another one.
 const PANIC_AGAIN: Duration = Duration::from_secs(30);
+/// Time until a set is tried again whose project has its share of the workers.
+const CROWDED_AGAIN: Duration = Duration::from_secs(1);
 
 /// What a look at a set wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,8 @@ enum Wish {
     After(Duration),
     /// Another try, later each time.
     Backoff,
+    /// Another try soon: its project has its share of the workers.
+    Crowded,
 }
 
 /// What all looks share.
@@ -82,6 +86,7 @@ pub(crate) struct Sets {
     store: SetStore,
     queue: Queue<SetKey>,
     turns: backoff::Turns,
+    places: Places,
     /// Answers what generators ask.
     answerer: Answerer,
     /// How Applications are served.
@@ -117,6 +122,7 @@ pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) -> Result<Opti
         store: SetStore::default(),
         queue: Queue::new(),
         turns: backoff::Turns::default(),
+        places: Places::of(settings.concurrent_reconciliations.clamp(1, WORKERS_MAX)),
         answerer: Answerer::new(Outside {
             services: plane.surroundings.services.clone(),
             objects: Arc::new(FromHome(plane.home.clone())),
@@ -124,7 +130,7 @@ pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) -> Result<Opti
             environment: Arc::new(world.plugins.environment.clone()),
             sources: context.sources.clone(),
             namespace: context.namespace.clone(),
-            compute: context.compute,
+            compute: context.compute.clone(),
             connection: plane.connection.clone(),
             discovery: plane.discovery.clone(),
             jitter: plane.surroundings.random.jitter(),
@@ -240,6 +246,46 @@ impl Sets {
         if let Some(entry) = self.store.get(key) {
             entry.memory.lock().asks_again = true;
             self.queue.add(key.clone(), priority);
+        }
+    }
+}
+
+/// Workers by the project whose sets they work on: none has more than half of them (INV-16).
+struct Places {
+    share: usize,
+    inside: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+/// A worker's place; dropping it gives it back.
+struct Place {
+    project: String,
+    inside: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+impl Places {
+    fn of(workers: usize) -> Self {
+        Self { share: (workers / 2).max(1), inside: Arc::default() }
+    }
+
+    fn enter(&self, project: &str) -> Option<Place> {
+        let mut inside = self.inside.lock();
+        let count = inside.entry(project.to_owned()).or_default();
+        if *count >= self.share {
+            return None;
+        }
+        *count += 1;
+        Some(Place { project: project.to_owned(), inside: Arc::clone(&self.inside) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut inside = self.inside.lock();
+        if let Some(count) = inside.get_mut(&self.project) {
+            *count -= 1;
+            if *count == 0 {
+                inside.remove(&self.project);
+            }
         }
     }
 }
@@ -377,6 +423,10 @@ async fn work(sets: Arc<Sets>) {
 
 fn requeue(sets: &Sets, key: &SetKey, wish: Wish) {
     let Some(entry) = sets.store.get(key) else { return };
+    if wish == Wish::Crowded {
+        sets.queue.add_at(key.clone(), Instant::now() + CROWDED_AGAIN);
+        return;
+    }
     let mut memory = entry.memory.lock();
     if wish == Wish::Backoff {
         memory.failures = memory.failures.saturating_add(1);
@@ -385,7 +435,7 @@ fn requeue(sets: &Sets, key: &SetKey, wish: Wish) {
     }
     let now = Instant::now();
     let at = match wish {
-        Wish::Done => return,
+        Wish::Done | Wish::Crowded => return,
         Wish::Now => {
             drop(memory);
             sets.queue.add(key.clone(), Priority::Routine);
@@ -412,6 +462,7 @@ async fn look(sets: &Arc<Sets>, key: &SetKey) -> Wish {
             return Wish::Done;
         }
     };
+    let Some(_place) = sets.places.enter(set.rbac_project()) else { return Wish::Crowded };
     let began = Instant::now();
     let mut cx = SetContext {
         sets,
@@ -443,5 +494,23 @@ fn shown(status: &ApplicationSetStatus) -> Shown {
         status: up_to_date.map_or_else(|| "Unknown".to_owned(), |condition| condition.reason.clone()),
         owned: status.resources_count.unwrap_or(listed),
         step: rollout::step_in_progress(&status.application_status).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inv_16_a_project_has_half_of_the_workers_at_most() {
+        let places = Places::of(10);
+        let mut held: Vec<_> = (0..20).filter_map(|_| places.enter("greedy")).collect();
+        assert_eq!(held.len(), 5);
+        assert!(places.enter("other").is_some());
+        held.pop();
+        assert!(places.enter("greedy").is_some());
+        drop(held);
+        assert!(places.inside.lock().is_empty());
+        assert!(Places::of(1).enter("one").is_some());
     }
 }

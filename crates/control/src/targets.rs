@@ -40,6 +40,8 @@ pub(crate) struct TargetRequest<'a> {
     /// Listings of references that began before this time of the clock are not used.
     pub(crate) listed_since: Option<Duration>,
     pub(crate) kind: RefreshKind,
+    /// Whether a person or program asked for it now.
+    pub(crate) is_asked: bool,
     /// For whom is rendered.
     pub(crate) context: RenderContext,
     /// Files that replace the repository of the first source (API-147).
@@ -328,11 +330,12 @@ fn task(request: &TargetRequest<'_>, planned: &PlannedSource<'_>, resolved: &Res
         key: request.key.clone(),
         priority: request.priority,
         request: request.context.request(planned.source, &resolved.revision),
-        budget: Budget::default(),
+        budget: Budget::of(request.world.settings.renderers()),
         tracking: Arc::clone(&request.tracking),
         kinds: request.kinds.clone(),
         secret: request.world.settings.secret("server.secretkey").unwrap_or_default(),
         hard: request.kind == RefreshKind::Hard,
+        is_asked: request.is_asked,
     }
 }
 
@@ -349,7 +352,7 @@ async fn converse<T, F: Future<Output = Result<Outcome<T>, RenderFailure>>>(
             Ok(Outcome::Done(rendered)) => return Ok(rendered),
             Ok(Outcome::Needs(needs)) => needs,
             Err(RenderFailure::Text(text)) => return Err(TargetError::Manifests(text)),
-            Err(RenderFailure::Busy) => return Err(TargetError::Busy(rendering::BUSY.to_owned())),
+            Err(RenderFailure::Busy(text)) => return Err(TargetError::Busy(text)),
         };
         for need in conversation.wanted(needs)? {
             let place = gates.enter(request.key, request.priority, plugin_of(&need).map(Shared::Plugin));

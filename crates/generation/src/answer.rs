@@ -96,7 +96,7 @@ async fn git(by: &Answerer, ledger: &Ledger, question: &GitQuestion) -> Result<G
         sources.tree_without_submodules(&repository, &commit).await
     };
     let tree = tree.map_err(told)?;
-    by.listings.get(by.compute, &question.what, tree).await
+    by.listings.get(by.compute.clone(), &question.what, tree).await
 }
 
 /// Refuses a commit that is not signed as the project wants it (ASET-46, REP-200).

@@ -10,11 +10,15 @@ use tiphys_api::settings::ApplicationSets;
 use tiphys_appset::facts::Facts;
 use tiphys_appset::generate::{Failure, Request, Stop};
 use tiphys_appset::work::Work;
+use tiphys_go::live;
 use tiphys_go::template::Environment;
+use tiphys_source::Size;
 
 use crate::ledger::{Ledger, Remembered};
 use crate::{Answerer, World, answer};
 
+/// Bytes that a generation in a small turn may hold: those of some two thousand Applications.
+const SMALL_BYTES_MAX: usize = 16 << 20;
 /// Rounds of questions and answers of one generation: each matrix in the other asks once more.
 const TURNS_MAX: usize = 16;
 
@@ -114,9 +118,7 @@ impl Inputs {
     ) -> Result<T, Failure> {
         let failed = |why: String| Failure::new(SetReason::ApplicationGenerationFromParamsError, why);
         for _ in 0..TURNS_MAX {
-            let (inputs, work) = (Arc::clone(self), work.clone());
-            let result = move || inputs.with_request(|request| work(request, &inputs.ledger));
-            match by.compute.run(result).await.map_err(failed)? {
+            match self.in_turn(by, work.clone()).await.map_err(failed)? {
                 Ok(done) => return Ok(done),
                 Err(Stop::Failed(failure)) => return Err(failure),
                 Err(Stop::Pending) => {}
@@ -125,6 +127,31 @@ impl Inputs {
             answer::all(by, self, open).await;
         }
         Err(failed(format!("the generators ask further questions after {TURNS_MAX} answers")))
+    }
+
+    /// Works in a turn of the set's project: in a small one, and in the large one if the memory of that does not do.
+    async fn in_turn<T: Send + 'static>(
+        self: &Arc<Self>,
+        by: &Answerer,
+        work: impl Fn(&Request<'_>, &dyn Facts) -> Result<T, Stop> + Clone + Send + 'static,
+    ) -> Result<Result<T, Stop>, String> {
+        for size in [Size::Small, Size::Large] {
+            let turn = by.compute.turn(self.set.rbac_project(), size).await;
+            let bound = match size {
+                Size::Small => SMALL_BYTES_MAX.min(self.settings.generation_bytes),
+                Size::Large => self.settings.generation_bytes,
+            };
+            let (inputs, work) = (Arc::clone(self), work.clone());
+            let run = move || {
+                let _turn = turn;
+                live::within_noting(bound, || inputs.with_request(|request| work(request, &inputs.ledger)))
+            };
+            match by.compute.run(run).await? {
+                (Err(Stop::Failed(_)), live::Noted::Refused) if size == Size::Small => {}
+                (result, _) => return Ok(result),
+            }
+        }
+        Err("the generators need too much memory".to_owned())
     }
 
     /// The settings that are in force.

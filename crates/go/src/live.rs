@@ -19,6 +19,8 @@ thread_local! {
     static END: Cell<usize> = const { Cell::new(usize::MAX) };
     /// The bound that this comes from, as it was given.
     static BOUND: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// Whether something was refused.
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// More is held than the bound allows.
@@ -57,6 +59,22 @@ pub fn within<T>(bound: usize, work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// Whether work met its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// It never did.
+    Within,
+    /// Something was refused: with a larger bound the work may end otherwise.
+    Refused,
+}
+
+/// The same as [`within`], and whether anything was refused meanwhile.
+pub fn within_noting<T>(bound: usize, work: impl FnOnce() -> T) -> (T, Noted) {
+    REFUSED.set(false);
+    let done = within(bound, work);
+    (done, if REFUSED.get() { Noted::Refused } else { Noted::Within })
+}
+
 /// What is bound again when work ends, also by a panic.
 struct Outer {
     end: usize,
@@ -84,7 +102,16 @@ pub fn check() -> Result<(), Exceeded> {
 /// When they could not.
 #[inline]
 pub fn reserve(bytes: usize) -> Result<(), Exceeded> {
-    if HELD.get().saturating_add(bytes) > END.get() { Err(Exceeded { bound: BOUND.get() }) } else { Ok(()) }
+    if HELD.get().saturating_add(bytes) <= END.get() {
+        return Ok(());
+    }
+    REFUSED.set(true);
+    Err(Exceeded { bound: BOUND.get() })
+}
+
+/// The bound, where there is one.
+pub fn bound() -> Option<usize> {
+    (END.get() != usize::MAX).then(|| BOUND.get())
 }
 
 /// Whether little of what may be held is left: then nothing is kept that can be made again.
@@ -123,6 +150,13 @@ mod tests {
             within(80, || assert_eq!((room(), reserve(51)), (50, Err(Exceeded { bound: 100 }))));
             assert_eq!(room(), 50);
         });
+    }
+
+    #[test]
+    fn sec_07_work_that_was_refused_memory_is_told_apart() {
+        assert_eq!(within_noting(100, || reserve(100).is_ok()), (true, Noted::Within));
+        assert_eq!(within_noting(100, || reserve(101).is_ok()), (false, Noted::Refused));
+        assert_eq!(within_noting(100, || ()), ((), Noted::Within));
     }
 
     #[test]

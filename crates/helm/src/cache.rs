@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use serde_json::Value;
+use tiphys_go::live;
 use tiphys_go::memory::Memory;
 use tiphys_go::nesting;
 use tiphys_go::template::{FunctionSet, Parsed, TemplateError};
@@ -49,6 +50,13 @@ pub struct CrdDocument {
 pub struct CrdError {
     file: String,
     source: YamlError,
+}
+
+impl CrdError {
+    /// Whether it takes more memory than there is for it.
+    pub(crate) fn is_memory(&self) -> bool {
+        matches!(self.source, YamlError::Memory { .. })
+    }
 }
 
 /// The functions of Helm's templates. Building the set takes longer than a small chart.
@@ -97,7 +105,7 @@ impl Chart {
     }
 
     fn read_crds(&self) -> Result<Vec<CrdDocument>, CrdError> {
-        let mut memory = Memory::new(CRDS_MEMORY_MAX);
+        let mut memory = Memory::new(CRDS_MEMORY_MAX.min(live::room()));
         let mut documents = Vec::new();
         for file in self.crds() {
             let failed = |source| CrdError { file: file.name.clone(), source };

@@ -77,10 +77,30 @@ pub enum HelmError {
     /// A file of `crds/` cannot be read.
     #[error("failed to unmarshal manifest: {0}")]
     Crd(#[from] CrdError),
-    /// A bound of ours: time is not among them.
+    /// A bound of memory of ours.
     #[error("{0}")]
     Exceeded(String),
+    /// A bound of work of ours: time is not among them. More memory does not help.
+    #[error("{0}")]
+    Work(String),
     /// The caller's time was up (RND-20).
     #[error("timeout after 1m30s")]
     Cancelled,
+}
+
+impl HelmError {
+    /// Whether the rendering takes more memory than the limits allow: with larger ones it may succeed.
+    pub fn is_memory(&self) -> bool {
+        match self {
+            Self::Exceeded(_) => true,
+            Self::Chart(error) => error.is_memory(),
+            Self::UserValues(UserValuesError::File { source, .. }) => source.is_memory(),
+            Self::Parts { source: PartsError::Values(error), .. } | Self::Values(error) => {
+                matches!(error, ValuesError::Held { .. })
+            }
+            Self::Crd(error) => error.is_memory(),
+            Self::Output(error) => matches!(error, OutputError::Memory { .. } | OutputError::Held { .. }),
+            _ => false,
+        }
+    }
 }

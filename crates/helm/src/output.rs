@@ -9,6 +9,7 @@ mod split;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tiphys_go::live;
 use tiphys_go::memory::Memory;
 use tiphys_go::nesting;
 use tiphys_go::yaml::{self, Dialect, YamlError};
@@ -49,6 +50,12 @@ pub enum OutputError {
         path: String,
         /// What does not fit.
         source: DecodeError,
+    },
+    /// The documents and all else that the rendering holds.
+    #[error("the rendered manifests hold more than {bound} bytes of memory")]
+    Held {
+        /// The bound.
+        bound: usize,
     },
     /// The documents take too much memory.
     #[error("the rendered manifests take more than {limit} bytes of memory")]
@@ -114,6 +121,7 @@ pub(crate) fn sort(
         }
         let source: Arc<str> = file.path.as_str().into();
         for text in split::documents(&file.text, version) {
+            live::check().map_err(|exceeded| OutputError::Held { bound: exceeded.bound })?;
             read(&source, text, version, budget, &mut sorted, &mut kinds)?;
         }
     }

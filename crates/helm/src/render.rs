@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
+use tiphys_go::live;
 use tiphys_go::memory::Memory;
 use tiphys_go::template::helm::{describe_execution, describe_parse, without_no_value};
 use tiphys_go::template::{
-    Engine, Environment, ErrorKind, Limits, Map, MissingKey, TemplateError, Templates, Text,
+    Engine, Environment, ErrorKind, Exceeded, Limits, Map, MissingKey, TemplateError, Templates, Text,
 };
 
 use crate::HelmVersion;
@@ -110,6 +111,14 @@ impl Rendered {
         let crds = self.crds.iter().flat_map(|crds| crds.documents.iter().map(|document| &document.object));
         crds.chain(self.manifests.iter().filter_map(|manifest| manifest.object.as_ref()))
     }
+
+    /// The same by value; texts are released one by one.
+    pub fn into_objects(self) -> Vec<Json> {
+        let crds = self.crds.iter().flat_map(|crds| crds.documents.iter());
+        let mut objects: Vec<Json> = crds.map(|document| document.object.clone()).collect();
+        objects.extend(self.manifests.into_iter().filter_map(|manifest| manifest.object));
+        objects
+    }
 }
 
 /// Renders a chart as `helm template` does with the flags of RND-92.
@@ -134,6 +143,7 @@ pub fn render(request: &RenderRequest<'_>, environment: &dyn Environment) -> Res
         Some(text) => KubeVersion::parse(text, version)?,
     };
     let values = work.coalesce(&root, &user, Nulls::Remove)?;
+    live::check().map_err(held)?;
     if !request.skip_schema_validation {
         check_schemas(&root, &values, request.schema_documents)?;
     }
@@ -280,6 +290,7 @@ fn execute(
             .execute(path, &dot.retyped(crate::root::values_type(request.version)).into())
             .map_err(|error| execution_error(path, &error, request.version))?;
         let text = without_no_value(written);
+        live::check().map_err(held)?;
         left = left.checked_sub(text.len()).ok_or_else(|| {
             HelmError::Exceeded(format!(
                 "the templates write more than {} bytes",
@@ -296,6 +307,11 @@ fn execute(
         files.push(RenderedFile { path: path.clone(), text });
     }
     Ok(files)
+}
+
+/// The error when a rendering holds too much.
+fn held(exceeded: live::Exceeded) -> HelmError {
+    HelmError::Exceeded(format!("rendering the chart holds more than {} bytes of memory", exceeded.bound))
 }
 
 /// Parses all templates in Helm's order and puts them together. Of files of one path the last counts.
@@ -332,7 +348,10 @@ fn parse(charts: &[Visited<'_>], templates: &mut Templates) -> Result<Vec<Render
 fn execution_error(path: &str, error: &TemplateError, version: HelmVersion) -> HelmError {
     match error.kind() {
         ErrorKind::Cancelled => return HelmError::Cancelled,
-        ErrorKind::Limit(_) => return HelmError::Exceeded(describe_execution(path, error)),
+        ErrorKind::Limit(Exceeded::MadeBytes(_) | Exceeded::LiveBytes(_) | Exceeded::TextBytes(_)) => {
+            return HelmError::Exceeded(describe_execution(path, error));
+        }
+        ErrorKind::Limit(_) => return HelmError::Work(describe_execution(path, error)),
         _ => {}
     }
     HelmError::Template(match version {

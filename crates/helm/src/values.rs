@@ -5,6 +5,7 @@
 //! does in Helm.
 
 use serde_json::Value as Json;
+use tiphys_go::live;
 use tiphys_go::steps::Steps;
 use tiphys_go::template::{Integers, List, Map, MapType, Text, Value};
 
@@ -34,6 +35,12 @@ pub enum ValuesError {
     /// Charts and values that multiply each other.
     #[error("laying the values of the charts over each other takes too many steps")]
     Steps,
+    /// Values and all else that the rendering holds.
+    #[error("laying the values of the charts over each other holds more than {bound} bytes of memory")]
+    Held {
+        /// The bound.
+        bound: usize,
+    },
 }
 
 /// A chart, as far as its values are concerned.
@@ -69,7 +76,8 @@ impl Work {
     }
 
     fn spend(&mut self, steps: usize) -> Result<(), ValuesError> {
-        self.steps.spend(steps).map_err(|_exceeded| ValuesError::Steps)
+        self.steps.spend(steps).map_err(|_exceeded| ValuesError::Steps)?;
+        live::check().map_err(|exceeded| ValuesError::Held { bound: exceeded.bound })
     }
 
     /// Values that were read, as templates see them.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use smol_str::SmolStr;
+use tiphys_go::live;
 use tiphys_go::nesting::DEPTH_MAX;
 
 use crate::fault::{Fault, Result};
@@ -235,7 +236,7 @@ impl Graph {
             return Err(Fault::exhausted(format!("more than {} bytes of memory", self.allowance.memory)));
         };
         self.memory.set(left);
-        Ok(())
+        live::check().map_err(|held| Fault::exhausted(format!("more than {} bytes of memory", held.bound)))
     }
 
     /// Adds a node.

@@ -36,7 +36,7 @@ pub fn render(
     let mut objects = Vec::new();
     let mut memory = Memory::new(budget.memory);
     for (file, content) in contents {
-        budget.check_time()?;
+        budget.check()?;
         let name = file.listed.name();
         let extension = extension(name);
         if is_lfs_pointer(&content) {
@@ -272,7 +272,7 @@ fn read_files<'a>(
     let (mut combined_left, mut input_left) = (combined, budget.input_bytes);
     let mut contents = Vec::with_capacity(files.len());
     for file in files {
-        budget.check_time()?;
+        budget.check()?;
         let counts = extension(file.listed.name()) != "jsonnet";
         if !counts && !jsonnet_enabled {
             continue;
@@ -337,7 +337,7 @@ fn find_files(
 
 impl Walk<'_> {
     fn enter(&mut self, directory: &TreePath, depth: usize) -> Result<(), RenderError> {
-        self.budget.check_time()?;
+        self.budget.check()?;
         if depth > WALK_DEPTH_MAX {
             return Err(RenderError::new(Reason::BudgetExceeded, "directories are nested too deeply"));
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tiphys_api::application::{HelmParameter, HelmSource};
+use tiphys_go::template::Limits;
 use tiphys_helm::{
     ChartError, Determinism, Documents, File, FileParameter, HelmError, HelmVersion, LoadLimits,
     RenderLimits, Seed, UserValues, load_directory,
@@ -99,6 +100,7 @@ pub(crate) fn render(
             output_bytes: usize::try_from(budget.input_bytes).unwrap_or(usize::MAX).saturating_mul(2),
             documents: budget.objects,
             values_memory: budget.memory,
+            templates: template_limits(budget),
             ..RenderLimits::default()
         },
     };
@@ -106,7 +108,7 @@ pub(crate) fn render(
     let world = During::new(inputs.world, &cancelled);
     let native = || {
         let rendered = tiphys_helm::render(&asked, &world).map_err(|error| of_engine(&error))?;
-        let objects: Vec<Value> = rendered.objects().cloned().collect();
+        let objects = rendered.into_objects();
         objects.iter().try_for_each(check_kind)?;
         Ok(objects)
     };
@@ -290,9 +292,20 @@ fn last_of_each<'a>(
         .filter_map(move |(nth, one)| (last.get(one.name.as_str()) == Some(&nth)).then_some(one))
 }
 
-fn limits(budget: &Budget) -> LoadLimits {
+/// Limits of the templates of a chart.
+pub(crate) fn template_limits(budget: &Budget) -> Limits {
+    Limits { steps: budget.template_steps, live_bytes: budget.live_bytes, ..Limits::default() }
+}
+
+/// Limits of the files of a chart.
+pub(crate) fn limits(budget: &Budget) -> LoadLimits {
     let defaults = LoadLimits::default();
-    LoadLimits { files: budget.files.min(defaults.files), memory: budget.memory, ..defaults }
+    LoadLimits {
+        files: budget.files.min(defaults.files),
+        bytes: defaults.bytes.min(budget.live_bytes as u64),
+        memory: budget.memory,
+        ..defaults
+    }
 }
 
 /// A document without a kind is no manifest (RND-202).
@@ -317,9 +330,7 @@ fn check_kind(object: &Value) -> Result<(), RenderError> {
 fn of_chart(error: &ChartError) -> RenderError {
     match error {
         ChartError::Tree(error) => RenderError::from(error.clone()),
-        ChartError::TooLarge { .. } | ChartError::TooManyFiles { .. } => {
-            RenderError::new(Reason::MemoryExceeded, error.to_string())
-        }
+        error if error.is_memory() => RenderError::new(Reason::MemoryExceeded, error.to_string()),
         _ => RenderError::new(Reason::HelmRender, error.to_string()),
     }
 }
@@ -329,8 +340,8 @@ fn of_engine(error: &HelmError) -> RenderError {
         HelmError::Chart(error) => return of_chart(error),
         HelmError::Schema { .. } => Reason::HelmSchema,
         HelmError::KubeVersion(_) => Reason::KubeVersionParse,
-        HelmError::Exceeded(_) => Reason::MemoryExceeded,
-        HelmError::Cancelled => Reason::BudgetExceeded,
+        error if error.is_memory() => Reason::MemoryExceeded,
+        HelmError::Work(_) | HelmError::Cancelled => Reason::BudgetExceeded,
         _ => Reason::HelmRender,
     };
     RenderError::new(reason, error.to_string())

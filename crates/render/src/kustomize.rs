@@ -6,8 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tiphys_api::application::KustomizeSource;
 use tiphys_helm::{
-    Documents, File, HelmVersion, LoadLimits, RenderLimits, RenderRequest as HelmRequest, UserValues,
-    load_directory,
+    Documents, File, HelmVersion, RenderLimits, RenderRequest as HelmRequest, UserValues, load_directory,
 };
 use tiphys_kustomize::{
     Budget as KustomizeBudget, ChartInflator, ChartRequest, Content as Fetched, Context, EditError,
@@ -16,6 +15,7 @@ use tiphys_kustomize::{
 
 use crate::comparison::Made;
 use crate::environment::{build_environment, substitute};
+use crate::helm::{limits, template_limits};
 use crate::needs::{Content, Need, Outcome, Supplies};
 use crate::request::{Budget, Inputs, RenderRequest};
 use crate::templates::{During, World};
@@ -201,7 +201,7 @@ struct Charts<'a> {
 impl ChartInflator for Charts<'_> {
     fn inflate(&self, request: &ChartRequest<'_>) -> Result<String, String> {
         let version = HelmVersion::V4;
-        let limits = LoadLimits { memory: self.budget.memory, ..LoadLimits::default() };
+        let limits = limits(self.budget);
         let chart = load_directory(request.tree, &request.directory, version, &limits);
         let chart = Arc::new(chart.map_err(|error| error.to_string())?);
         let file = |data: &Bytes| File { name: "values.yaml".to_owned(), data: data.clone() };
@@ -225,7 +225,11 @@ impl ChartInflator for Charts<'_> {
             schema_documents: &Documents::default(),
             repositories: &[],
             determinism: None,
-            limits: RenderLimits { manifests_memory: self.budget.memory, ..RenderLimits::default() },
+            limits: RenderLimits {
+                manifests_memory: self.budget.memory,
+                templates: template_limits(self.budget),
+                ..RenderLimits::default()
+            },
         };
         let cancelled = || self.budget.check_time().is_err();
         let world = During::new(self.world, &cancelled);

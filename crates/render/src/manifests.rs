@@ -147,6 +147,7 @@ fn check_object(value: &Value, line: u64) -> Result<(), ManifestError> {
 pub fn expand_lists(objects: Vec<Value>, budget: &Budget) -> Result<Vec<Value>, RenderError> {
     let mut expanded = Vec::with_capacity(objects.len());
     for mut object in objects {
+        budget.check()?;
         match object.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => {
                 if !items.iter().all(Value::is_object) {

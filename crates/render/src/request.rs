@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
-use tiphys_api::settings::Settings;
+use tiphys_api::settings::{Renderers, Settings};
+use tiphys_go::live;
 
 use crate::comparison::{Compared, Made};
 use crate::environment::build_environment;
@@ -116,6 +117,10 @@ pub struct Budget {
     pub input_bytes: u64,
     /// Bytes that all parsed documents together take in memory, after anchors are expanded (SEC-07).
     pub memory: usize,
+    /// Bytes that everything takes which the rendering holds at the same time, by the count of the allocator (SEC-07).
+    pub live_bytes: usize,
+    /// Steps that the templates of a chart take together, some forty nanoseconds each.
+    pub template_steps: u64,
     /// Bytes that one object takes in memory. Whoever compares or applies it has it several times.
     pub object_memory: usize,
     /// Number of objects.
@@ -139,7 +144,9 @@ impl Default for Budget {
         Self {
             combined_manifest_bytes: 10_000_000,
             input_bytes: 32 * 1024 * 1024,
-            memory: 96 * 1024 * 1024,
+            memory: LIVE_BYTES_MAX,
+            live_bytes: LIVE_BYTES_MAX,
+            template_steps: TEMPLATE_STEPS_MAX,
             object_memory: 24 * 1024 * 1024,
             objects: 100_000,
             depth: tiphys_go::nesting::DEPTH_MAX,
@@ -152,19 +159,33 @@ impl Default for Budget {
     }
 }
 
+/// Bytes that a rendering may hold, unless the settings say otherwise.
+const LIVE_BYTES_MAX: usize = 96 * 1024 * 1024;
+/// Steps that templates may take, unless the settings say otherwise: some eight seconds.
+const TEMPLATE_STEPS_MAX: u64 = 200_000_000;
+
 // What a small rendering has: some hundred objects of common size.
 const SMALL_MEMORY: usize = 6 * 1024 * 1024;
+const SMALL_LIVE_BYTES: usize = 16 * 1024 * 1024;
 const SMALL_INPUT_BYTES: u64 = 512 * 1024;
 const SMALL_PATH_BYTES: usize = 512 * 1024;
 const SMALL_FILES: usize = 20_000;
 
 impl Budget {
+    /// The bounds that settings give.
+    pub fn of(renderers: Renderers) -> Self {
+        let Renderers { template_steps, live_bytes } = renderers;
+        // What is parsed is a part of what is held.
+        Self { memory: live_bytes.max(LIVE_BYTES_MAX), live_bytes, template_steps, ..Self::default() }
+    }
+
     /// What nearly every source can do with, so that several may be rendered at the same time. One that cannot fails
     /// with [`Reason::MemoryExceeded`], and may be tried with this whole budget.
     #[must_use]
     pub fn small(&self) -> Self {
         Self {
             memory: self.memory.min(SMALL_MEMORY),
+            live_bytes: self.live_bytes.min(SMALL_LIVE_BYTES),
             input_bytes: self.input_bytes.min(SMALL_INPUT_BYTES),
             path_bytes: self.path_bytes.min(SMALL_PATH_BYTES),
             // Not for their memory: a walk through half a million would keep the turn of others for long.
@@ -176,6 +197,15 @@ impl Budget {
     /// The bound of one walk over a whole tree.
     pub fn walk(&self) -> WalkLimit<'_> {
         WalkLimit::new(self.tree_entries, self.cancelled.as_deref())
+    }
+
+    /// Fails once the caller's time is up, or when more is held than the rendering may hold.
+    pub fn check(&self) -> Result<(), RenderError> {
+        self.check_time()?;
+        live::check().map_err(|exceeded| {
+            let text = format!("the rendering holds more than {} bytes of memory", exceeded.bound);
+            RenderError::new(Reason::MemoryExceeded, text)
+        })
     }
 
     /// Fails once the caller's time is up.
@@ -311,6 +341,14 @@ impl<'a> Inputs<'a> {
 /// # Errors
 /// With the text users see.
 pub fn render(
+    request: &RenderRequest,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Outcome<Rendered>, RenderError> {
+    live::within(budget.live_bytes, || rendered(request, inputs, budget))
+}
+
+fn rendered(
     request: &RenderRequest,
     inputs: &Inputs<'_>,
     budget: &Budget,

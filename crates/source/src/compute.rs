@@ -1,26 +1,39 @@
 //! Threads as an argument: where long computations run.
 
-/// Where computations run that take longer than a task may (STY-80).
-#[derive(Clone, Copy, Debug)]
+use crate::Clock;
+use crate::turns::{Size, Turn, Turns};
+
+/// Small turns at the same time, also with many processors: together they have one bound of memory.
+const SMALL_TURNS_MAX: usize = 4;
+
+/// Where computations run that take longer than a task may (STY-80). Cloning gives another handle to the same.
+#[derive(Clone, Debug)]
 pub struct Compute {
     /// How many run at the same time; `None` runs them where they are asked for.
     threads: Option<usize>,
+    turns: Turns,
 }
 
 impl Compute {
     /// On threads of their own, as many as the machine has processors.
     pub fn threads() -> Self {
-        Self { threads: Some(std::thread::available_parallelism().map_or(2, usize::from)) }
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        Self { threads: Some(threads), turns: Turns::new(threads.min(SMALL_TURNS_MAX), Some(Clock::real())) }
     }
 
     /// In the task that asks, which holds everything else up meanwhile.
     pub fn inline() -> Self {
-        Self { threads: None }
+        Self { threads: None, turns: Turns::new(1, None) }
     }
 
     /// How many computations run at the same time.
-    pub fn parallelism(self) -> usize {
+    pub fn parallelism(&self) -> usize {
         self.threads.unwrap_or(1)
+    }
+
+    /// Waits for a turn of a project, for work whose length it decides: what it renders and generates.
+    pub async fn turn(&self, project: &str, size: Size) -> Turn {
+        self.turns.take(project, size).await
     }
 
     /// Runs a computation.
@@ -28,7 +41,7 @@ impl Compute {
     /// # Errors
     /// A text, when it panics.
     pub async fn run<T: Send + 'static>(
-        self,
+        &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, String> {
         if self.threads.is_some() {
@@ -39,7 +52,7 @@ impl Compute {
     }
 
     /// Runs a computation on this thread, telling other tasks of it to go elsewhere.
-    pub fn here<T>(self, work: impl FnOnce() -> T) -> T {
+    pub fn here<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.threads.is_some() { tokio::task::block_in_place(work) } else { work() }
     }
 }

@@ -36,6 +36,7 @@ mod store;
 mod tokens;
 mod tree;
 mod trust;
+mod turns;
 mod web;
 mod work;
 
@@ -59,3 +60,4 @@ pub use tiphys_api::secret::Secret;
 pub use tiphys_exec as exec;
 pub use tokens::{AzureIdentity, TokenSource};
 pub use trust::Trust;
+pub use turns::{Size, Turn, Turns};

@@ -123,6 +123,8 @@ pub struct ApplicationSets {
     /// Steps that generators and templates of one set may take together during a reconcile, 200,000,000: about eight
     /// seconds.
     pub template_steps: u64,
+    /// Bytes that the generation of one set may hold, 160 MiB: some twenty thousand Applications.
+    pub generation_bytes: usize,
     /// Why no set is processed at all.
     pub refusal: Option<String>,
 }
@@ -238,6 +240,7 @@ impl ApplicationSets {
             unscoped_restricted: !matches!(cm_text("applicationset.unscoped.policy"), "" | "allow"),
             unscoped_namespaces: split_list(cm_text("applicationset.unscoped.namespaces")),
             template_steps: keys.steps("template.steps", 200_000_000),
+            generation_bytes: keys.mebibytes("generation.memory.mb", 160),
             refusal: (!refusals.is_empty()).then(|| refusals.join("; ")),
         }
     }
@@ -301,6 +304,11 @@ impl<'a> Keys<'_, 'a> {
         let steps =
             self.0.number(&Self::key(name), &Self::own(name), default, 1_000_000..=i64::from(i32::MAX));
         u64::try_from(steps).unwrap_or_default()
+    }
+
+    fn mebibytes(&mut self, name: &str, default: i64) -> usize {
+        let number = self.0.number(&Self::key(name), &Self::own(name), default, 16..=65_536);
+        usize::try_from(number).unwrap_or_default() << 20
     }
 
     fn duration(&mut self, name: &str, default: Duration) -> Duration {

@@ -231,6 +231,12 @@ pub(super) const CM: &[Entry] = &[
         "",
         "globs of projects whose Applications may choose with the annotation `tiphys.dev/renderer`; empty by default",
     ),
+        "tiphys.renderer.steps",
+        Honoured,
+        "",
+        "steps that the templates of a chart may take, 200000000: some eight seconds of a processor",
+    ),
+    entry("tiphys.renderer.memory.mb", Honoured, "", "memory that one rendering may hold, 96"),
     entry("tiphys.renderer.", Reported, "", "no such key is read"),
     entry("webhook.maxPayloadSizeMB", Honoured, "", ""),
     entry(
@@ -721,8 +727,14 @@ pub(super) const PARAMS: &[Entry] = &[
     entry(
         "applicationsetcontroller.template.steps",
         Honoured,
-        "",
+        "ARGOCD_APPLICATIONSET_CONTROLLER_TEMPLATE_STEPS",
         "steps that generators and templates of one set may take, 200000000: some eight seconds",
+    ),
+    entry(
+        "applicationsetcontroller.generation.memory.mb",
+        Honoured,
+        "ARGOCD_APPLICATIONSET_CONTROLLER_GENERATION_MEMORY_MB",
+        "memory that the generation of one set may hold, 160: some twenty thousand Applications",
     ),
     entry(
         "applicationsetcontroller.",

@@ -55,6 +55,7 @@ fn ctl_132_every_key_that_is_read_has_a_line() {
         include_str!("../settings.rs"),
         include_str!("../settings/controller.rs"),
         include_str!("../settings/webhooks.rs"),
+        include_str!("../settings/renderers.rs"),
     ];
     let mut keys = 0;
     for text in sources {

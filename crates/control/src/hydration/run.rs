@@ -234,6 +234,8 @@ async fn render(context: &Context, world: &World, subject: &Subject, sha: &str) 
             level: Level::Latest,
             listed_since: None,
             kind: RefreshKind::Hard,
+            // Runs come by themselves, too.
+            is_asked: false,
             // Nothing is known of a cluster, as the manifests may go to any (CTL-110).
             context: targets::render_context(world, &context.sources, &subject.app, instance),
             upload: None,

@@ -137,9 +137,10 @@ pub(super) async fn load_local(
         namespace: cx.app.spec.destination.namespace.clone(),
         kinds: resolved.destination.index.discovery().snapshot(),
     };
-    let read = cx.controller.renders.local(&cx.key, cx.priority, manifests.to_vec(), stamp).await;
+    let owner = (&cx.key, resolved.project.name());
+    let read = cx.controller.renders.local(owner, cx.priority, manifests.to_vec(), stamp).await;
     let objects = read.map_err(|failure| match failure {
-        RenderFailure::Busy => Unavailable::Busy,
+        RenderFailure::Busy(_) => Unavailable::Busy,
         RenderFailure::Text(text) => failed(text),
     })?;
     Ok(Targets {
@@ -219,6 +220,7 @@ fn target_request<'a>(
         level: refresh.level,
         listed_since: cx.memory.lock().named_at,
         kind: refresh.kind,
+        is_asked: refresh.reason == Reason::Requested || refresh.kind == RefreshKind::Hard,
         context,
         upload: None,
         project: &resolved.project,

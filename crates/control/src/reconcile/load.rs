@@ -64,7 +64,8 @@ pub(super) fn load<'a>(
     let has_jq = app.spec.ignore_differences.iter().any(|rule| !rule.jq_path_expressions.is_empty());
     let interpreters = &controller.interpreters;
     let runner = interpreters.runner(&entry.instance, world.settings.controller().jq_timeout);
-    let programs = Programs::new(interpreters, controller.compute, world.scripted || has_jq, runner);
+    let scripted = (app.project(), world.scripted || has_jq);
+    let programs = Programs::new(interpreters, &controller.compute, scripted, runner);
     Ok(Some(AppContext {
         controller,
         key: key.clone(),

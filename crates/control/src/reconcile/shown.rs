@@ -91,6 +91,8 @@ pub(crate) async fn check_sources(controller: &Context, app: Application) -> Res
         Object::from_value(&with_kind(value)).map_err(|error| ShowError::Failed(error.to_string()))?;
     let interpreters = &controller.interpreters;
     let runner = interpreters.runner(&instance, world.settings.controller().jq_timeout);
+    let scripted = (app.project(), world.scripted);
+    let programs = Programs::new(interpreters, &controller.compute, scripted, runner);
     let cx = AppContext {
         controller,
         key,
@@ -100,7 +102,7 @@ pub(crate) async fn check_sources(controller: &Context, app: Application) -> Res
         instance,
         memory: Arc::new(Mutex::new(AppMemory::default())),
         others: Others::of(controller, &world),
-        programs: Programs::new(interpreters, controller.compute, world.scripted, runner),
+        programs,
         world,
         tracking,
         is_behind: false,

@@ -70,7 +70,9 @@ fn rules(cx: &AppContext<'_>, named: &ResourceKey) -> Result<(Rules, Programs), 
     let interpreters = &cx.controller.interpreters;
     let owner = format!("actions of {}", cx.instance);
     let runner = interpreters.runner(&owner, cx.world.settings.controller().jq_timeout);
-    let programs = Programs::new(interpreters, cx.controller.compute, rules.is_scripted(), runner);
+    let project = cx.app.project();
+    let programs =
+        Programs::new(interpreters, &cx.controller.compute, (project, rules.is_scripted()), runner);
     Ok((rules, programs))
 }
 

@@ -13,20 +13,22 @@ const INLINE_MAX: usize = 30;
 pub(crate) struct Programs {
     interpreters: Interpreters,
     compute: Compute,
+    project: String,
     is_scripted: bool,
     /// Runs the programs of this pass.
     pub(crate) runner: Runner,
 }
 
 impl Programs {
-    /// `is_scripted` says whether the pass may run programs at all.
+    /// `is_scripted` says whether the pass may run programs at all; `project` has turns to run them.
     pub(crate) fn new(
         interpreters: &Interpreters,
-        compute: Compute,
-        is_scripted: bool,
+        compute: &Compute,
+        (project, is_scripted): (&str, bool),
         runner: Runner,
     ) -> Self {
-        Self { interpreters: interpreters.clone(), compute, is_scripted, runner }
+        let (interpreters, compute) = (interpreters.clone(), compute.clone());
+        Self { interpreters, compute, project: project.to_owned(), is_scripted, runner }
     }
 
     /// Runs a computation about so many objects. One that is long, or may wait for programs, runs where other tasks
@@ -36,7 +38,7 @@ impl Programs {
         if !self.is_scripted {
             return if objects > INLINE_MAX { self.compute.here(work) } else { work() };
         }
-        let _turn = self.interpreters.turn().await;
+        let _turn = self.interpreters.turn(&self.project).await;
         self.compute.here(work)
     }
 }

@@ -154,7 +154,11 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
         inputs,
     };
     let planned = {
-        let _turn = if has_jq(&pass.set) { sets.shared.interpreters.turn().await } else { None };
+        let _turn = if has_jq(&pass.set) {
+            sets.shared.interpreters.turn(pass.set.rbac_project()).await
+        } else {
+            None
+        };
         sets.shared
             .compute
             .run(move || {

@@ -91,7 +91,8 @@ impl Sets {
             shared.interpreters.runner("preview of a set", world.settings.controller().jq_timeout)
         };
         let now = shared.clock.now();
-        let _turn = if pass::has_jq(&set) { shared.interpreters.turn().await } else { None };
+        let _turn =
+            if pass::has_jq(&set) { shared.interpreters.turn(set.rbac_project()).await } else { None };
         let planned = move || {
             inputs.with_request(|request| {
                 let rules = ignore_rules(&request.set.spec.ignore_application_differences, runner)

@@ -155,8 +155,10 @@ impl Budget {
         match exceeded {
             Exceeded::TextBytes(bytes) if bytes < self.limits.text_bytes => {
                 let is_held = live::room() <= bytes.saturating_mul(2);
-                let bound = live::reserve(usize::MAX).err().map_or(usize::MAX, |exceeded| exceeded.bound);
-                if is_held { Exceeded::LiveBytes(bound) } else { Exceeded::Steps(self.limits.steps) }
+                match live::bound().filter(|_| is_held) {
+                    Some(bound) => Exceeded::LiveBytes(bound),
+                    None => Exceeded::Steps(self.limits.steps),
+                }
             }
             other => other,
         }

@@ -62,6 +62,25 @@ pub enum DocumentError {
     },
 }
 
+impl DocumentError {
+    /// Whether it takes more memory than there is for it.
+    pub(crate) fn is_memory(&self) -> bool {
+        matches!(self, Self::Yaml { source: YamlError::Memory { .. }, .. })
+    }
+}
+
+impl ChartError {
+    /// Whether the chart takes more memory, or has more files, than the limits allow: with larger ones it may be loaded.
+    pub fn is_memory(&self) -> bool {
+        match self {
+            Self::TooLarge { .. } | Self::TooManyFiles { .. } => true,
+            Self::Document { source, .. } => source.is_memory(),
+            Self::Subchart { source, .. } => source.is_memory(),
+            _ => false,
+        }
+    }
+}
+
 /// Why a chart cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+use tiphys_go::live;
 use tiphys_go::steps::Steps;
 
 use super::decimal::Decimal;
@@ -429,6 +430,7 @@ impl<'s> Run<'s> {
 
     fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
         let spent = self.steps.spend(bytes / 16 + 1);
+        live::check().map_err(|_exceeded| Stop::Exceeded("checking the values holds too much memory"))?;
         spent.map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))
     }
 

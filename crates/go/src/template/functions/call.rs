@@ -159,8 +159,8 @@ impl<'e> Call<'_, 'e> {
 
     /// The failure when a document took more memory than `most`, or than there was room for.
     pub fn memory_exceeded(&self, limit: usize, most: usize) -> Failure {
-        match live::reserve(usize::MAX) {
-            Err(exceeded) if limit < most => exceeded.into(),
+        match live::bound() {
+            Some(bound) if limit < most => live::Exceeded { bound }.into(),
             _ => Failure::new(format!("the document takes more than {limit} bytes of memory")),
         }
     }
