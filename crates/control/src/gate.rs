@@ -25,6 +25,8 @@ pub(crate) enum Shared {
     Plugin(String),
     /// The one turn of sources that take much memory.
     LargeRendering,
+    /// The same for those of one project, by its name.
+    LargeRenderingOf(String),
     /// Renderings of a project, by its name.
     Rendering(String),
 }
@@ -43,6 +45,11 @@ impl Limits {
     pub(crate) fn of(workers: usize) -> Self {
         let cluster = (workers / 2).max(1);
         Self { repository: cluster.div_ceil(2), cluster }
+    }
+
+    /// At most half of those that wait for the turn of large renderings are of one project.
+    fn large_of_project(self) -> usize {
+        (self.repository / 2).max(1)
     }
 }
 
@@ -120,6 +127,7 @@ impl Gates {
                 Shared::Repository(_) | Shared::Plugin(_) | Shared::LargeRendering | Shared::Rendering(_) => {
                     self.limits.repository
                 }
+                Shared::LargeRenderingOf(_) => self.limits.large_of_project(),
                 Shared::Cluster(_) => self.limits.cluster,
             };
             let mut state = self.state.lock();
@@ -228,6 +236,7 @@ mod tests {
         let limits = Limits::of(40);
         assert_eq!((limits.cluster, limits.repository), (20, 10));
         assert_eq!((Limits::of(1).cluster, Limits::of(1).repository), (1, 1));
+        assert_eq!((limits.large_of_project(), Limits::of(1).large_of_project()), (5, 1));
         let (gates, _) = gates(1);
         let key = AppKey::new("argocd", "a");
         let _one = gates.enter(&key, Priority::Routine, [Shared::Cluster(ClusterKey::shared("a"))]);

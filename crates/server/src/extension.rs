@@ -187,7 +187,7 @@ impl Proxy {
         let errand = self.errand(&head, peer, (name, rest), &visit, visitor)?;
         let mut visiting = Some(self.services.counts().visit(name));
         let answered = if handshake::is_named(&head) {
-            self.open(errand, head, peer, upgrade, &mut visiting).await
+            self.open(errand, head, upgrade, &mut visiting).await
         } else {
             // The identity of a visitor is known.
             let caller = CallerKey::Account(format_smolstr!("visitor\u{0}{}", visit.user_id));

@@ -231,6 +231,7 @@ pub(super) const CM: &[Entry] = &[
         "",
         "globs of projects whose Applications may choose with the annotation `tiphys.dev/renderer`; empty by default",
     ),
+    entry(
         "tiphys.renderer.steps",
         Honoured,
         "",

@@ -89,7 +89,7 @@ fn project(run: &Run<'_>, url: &str) -> Result<(String, bool), GenerateError> {
             Err(GenerateError::Failed(namespace_refusal(namespace, name)))
         }
         Ok(Some(project)) => {
-            let is_permitted = source_matches(&project.spec.source_repos, url, run.request.matching);
+            let is_permitted = source_matches(&project, url, run.request.matching);
             Ok((name.to_owned(), !is_permitted))
         }
         Ok(None) => Err(GenerateError::failed(format!(
