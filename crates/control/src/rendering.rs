@@ -313,7 +313,7 @@ impl Renders {
         let own_tree = Arc::clone(&tree);
         let task = Arc::new(task);
         let work = self.work(tree, supplies, &task, render_stamped);
-        match self.in_turn(&Asked::of(&task, &wide), &task.budget, work).await {
+        match self.in_turn(&Wanted::of(&task, &wide), &task.budget, work).await {
             Ok((Outcome::Needs(needs), _)) => {
                 // What programs are asked holds whole files; what plugins are asked names the revision, which the key does
                 // not.
@@ -372,8 +372,8 @@ impl Renders {
     ) -> Result<Vec<Arc<Object>>, RenderFailure> {
         let given = Arc::new((manifests, stamp));
         let work = move |budget: &Budget| local_stamped(&given.0, &given.1, budget);
-        let asked = Asked { key, project, priority, id: [0; 32], is_asked: true };
-        Ok(self.in_turn(&asked, &Budget::default(), work).await?.0)
+        let wanted = Wanted { key, project, priority, id: [0; 32], is_asked: true };
+        Ok(self.in_turn(&wanted, &Budget::default(), work).await?.0)
     }
 
     /// The manifests of a source as one file, without the marks of the task's settings (CTL-110, TRK-81), and the commands
@@ -390,7 +390,7 @@ impl Renders {
         let id = key(&task, "tree", tree.id(), &task.request.identity());
         let task = Arc::new(task);
         let work = self.work(tree, supplies, &task, render_manifests);
-        Ok(self.in_turn(&Asked::of(&task, &id), &task.budget, work).await?.0)
+        Ok(self.in_turn(&Wanted::of(&task, &id), &task.budget, work).await?.0)
     }
 
     /// The work of rendering a task with all its inputs.
@@ -420,27 +420,27 @@ impl Renders {
     /// of them is called later. What ran out of its bounds before is not tried before its pause is over.
     async fn in_turn<T: Send + 'static>(
         &self,
-        asked: &Asked<'_>,
+        wanted: &Wanted<'_>,
         budget: &Budget,
         work: impl Fn(&Budget) -> Result<T, Failed> + Clone + Send + 'static,
     ) -> Result<(T, Duration), Failed> {
-        if let Some(text) = self.backoff.lock().refusal(asked.attempt(), self.clock.elapsed()) {
+        if let Some(text) = self.backoff.lock().refusal(wanted.attempt(), self.clock.elapsed()) {
             return Err(Failed::new(Why::Refused, format!("{CACHED}{text}")));
         }
         let places = |shared: &[Shared], text| {
-            let places = self.gates.enter(asked.key, asked.priority, shared.iter().cloned());
+            let places = self.gates.enter(wanted.key, wanted.priority, shared.iter().cloned());
             places.ok_or_else(|| Failed::new(Why::Busy, text))
         };
-        let project = || asked.project.to_owned();
+        let project = || wanted.project.to_owned();
         let (mut took, outcome) = {
             let _places = places(&[Shared::Rendering(project())], BUSY_PROJECT)?;
-            self.attempt(asked, Size::Small, budget, work.clone()).await
+            self.attempt(wanted, Size::Small, budget, work.clone()).await
         };
         let outcome = match outcome {
             Err(Failed { why: Why::NeedsMore, .. }) => {
                 let shared = [Shared::LargeRenderingOf(project()), Shared::LargeRendering];
                 let _places = places(&shared, BUSY_LARGE)?;
-                let (more, outcome) = self.attempt(asked, Size::Large, budget, work).await;
+                let (more, outcome) = self.attempt(wanted, Size::Large, budget, work).await;
                 took += more;
                 outcome
             }
@@ -449,9 +449,9 @@ impl Renders {
         let now = self.clock.elapsed();
         match &outcome {
             Err(Failed { why: Why::Exhausted | Why::NeedsMore, text }) => {
-                self.backoff.lock().exhausted(asked.attempt(), text, took, now);
+                self.backoff.lock().exhausted(wanted.attempt(), text, took, now);
             }
-            _ => self.backoff.lock().ended(asked.key),
+            _ => self.backoff.lock().ended(wanted.key),
         }
         outcome
     }
@@ -460,13 +460,13 @@ impl Renders {
     /// work, also when nothing waits for that any more.
     async fn attempt<T: Send + 'static>(
         &self,
-        asked: &Asked<'_>,
+        wanted: &Wanted<'_>,
         size: Size,
         budget: &Budget,
         work: impl FnOnce(&Budget) -> Result<T, Failed> + Send + 'static,
     ) -> (Duration, Result<(T, Duration), Failed>) {
         let before = self.clock.elapsed();
-        let turn = self.compute.turn(asked.project, size).await;
+        let turn = self.compute.turn(wanted.project, size).await;
         let began = self.clock.elapsed();
         self.metrics.waited(began.saturating_sub(before));
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -502,7 +502,7 @@ fn within(size: Size, budget: &Budget) -> Budget {
 }
 
 /// For whom something is rendered, and what.
-struct Asked<'a> {
+struct Wanted<'a> {
     key: &'a AppKey,
     project: &'a str,
     priority: Priority,
@@ -510,7 +510,7 @@ struct Asked<'a> {
     is_asked: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Wanted<'a> {
     fn of(task: &'a RenderTask, id: &[u8; 32]) -> Self {
         Self {
             key: &task.key,

@@ -6,7 +6,6 @@
 //! judged by an observer that shares no decision with the product. The same seed gives the same history, so
 //! a seed is all that a failure report needs.
 
-#[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
 mod api;
 mod chance;
 mod faults;

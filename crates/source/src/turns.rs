@@ -197,7 +197,10 @@ impl Owner {
 impl fmt::Debug for Turns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
-        f.debug_struct("Turns").field("free", &state.free).field("waiting", &state.waiting.len()).finish()
+        f.debug_struct("Turns")
+            .field("free", &state.free)
+            .field("waiting", &state.waiting.len())
+            .finish_non_exhaustive()
     }
 }
 

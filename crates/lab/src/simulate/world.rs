@@ -467,12 +467,11 @@ impl World {
             () = self.wires.crash.notified() => None,
             done = tenant.call(api) => Some(done),
         };
-        match done {
-            Some(done) => self.tell(&done),
-            None => {
-                self.crash();
-                self.start().await;
-            }
+        if let Some(done) = done {
+            self.tell(&done);
+        } else {
+            self.crash();
+            self.start().await;
         }
     }
 
