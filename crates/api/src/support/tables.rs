@@ -235,9 +235,14 @@ pub(super) const CM: &[Entry] = &[
         "tiphys.renderer.steps",
         Honoured,
         "",
-        "steps that the templates of a chart may take, 200000000: some eight seconds of a processor",
+        "steps that the templates of a chart may take, 200000000: some eight seconds of a processor; 1000000 to 2147483647",
     ),
-    entry("tiphys.renderer.memory.mb", Honoured, "", "memory that one rendering may hold, 96"),
+    entry(
+        "tiphys.renderer.memory.mb",
+        Honoured,
+        "",
+        "mebibytes that one rendering may hold at the same time, 96; 16 to 65536",
+    ),
     entry("tiphys.renderer.", Reported, "", "no such key is read"),
     entry("webhook.maxPayloadSizeMB", Honoured, "", ""),
     entry(
@@ -729,13 +734,13 @@ pub(super) const PARAMS: &[Entry] = &[
         "applicationsetcontroller.template.steps",
         Honoured,
         "ARGOCD_APPLICATIONSET_CONTROLLER_TEMPLATE_STEPS",
-        "steps that generators and templates of one set may take, 200000000: some eight seconds",
+        "steps that generators and templates of one set may take, 200000000: some eight seconds; 1000000 to 2147483647",
     ),
     entry(
         "applicationsetcontroller.generation.memory.mb",
         Honoured,
         "ARGOCD_APPLICATIONSET_CONTROLLER_GENERATION_MEMORY_MB",
-        "memory that the generation of one set may hold, 160: some twenty thousand Applications",
+        "mebibytes that the generation of one set may hold, 160: some twenty thousand Applications; 16 to 65536",
     ),
     entry(
         "applicationsetcontroller.",
