@@ -4,6 +4,7 @@ mod appset;
 mod documents;
 mod examples;
 mod golden;
+mod isolation;
 mod launch;
 mod names;
 mod offline;
