@@ -34,9 +34,9 @@ pub(crate) enum Shared {
 /// How many workers may be inside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// At one repository or plugin, for the turn of large renderings, or for renderings of one project.
+    /// At one repository or plugin, or for renderings of one project, large ones besides.
     pub(crate) repository: usize,
-    /// At one cluster.
+    /// At one cluster, or for the turn of large renderings.
     pub(crate) cluster: usize,
 }
 
@@ -45,11 +45,6 @@ impl Limits {
     pub(crate) fn of(workers: usize) -> Self {
         let cluster = (workers / 2).max(1);
         Self { repository: cluster.div_ceil(2), cluster }
-    }
-
-    /// At most half of those that wait for the turn of large renderings are of one project.
-    fn large_of_project(self) -> usize {
-        (self.repository / 2).max(1)
     }
 }
 
@@ -124,11 +119,11 @@ impl Gates {
         let mut places = Vec::new();
         for shared in all {
             let limit = match shared {
-                Shared::Repository(_) | Shared::Plugin(_) | Shared::LargeRendering | Shared::Rendering(_) => {
-                    self.limits.repository
-                }
-                Shared::LargeRenderingOf(_) => self.limits.large_of_project(),
-                Shared::Cluster(_) => self.limits.cluster,
+                Shared::Repository(_)
+                | Shared::Plugin(_)
+                | Shared::LargeRenderingOf(_)
+                | Shared::Rendering(_) => self.limits.repository,
+                Shared::Cluster(_) | Shared::LargeRendering => self.limits.cluster,
             };
             let mut state = self.state.lock();
             let gate = state.entry(shared.clone()).or_default();
@@ -236,7 +231,6 @@ mod tests {
         let limits = Limits::of(40);
         assert_eq!((limits.cluster, limits.repository), (20, 10));
         assert_eq!((Limits::of(1).cluster, Limits::of(1).repository), (1, 1));
-        assert_eq!((limits.large_of_project(), Limits::of(1).large_of_project()), (5, 1));
         let (gates, _) = gates(1);
         let key = AppKey::new("argocd", "a");
         let _one = gates.enter(&key, Priority::Routine, [Shared::Cluster(ClusterKey::shared("a"))]);

@@ -25,7 +25,10 @@ pub(crate) fn repository(parent: &Repository, url: &str) -> Result<Repository, S
 /// # Errors
 /// When the URL is none that may be asked.
 pub(crate) fn server_of_files(parent: &Repository, url: &str) -> Result<Repository, SourceError> {
-    related(parent, url, |url| url.trim_end_matches('/').strip_suffix("/info/lfs").unwrap_or(url))
+    related(parent, url, |url| {
+        let url = url.trim_end_matches('/');
+        url.strip_suffix("/info/lfs").unwrap_or(url)
+    })
 }
 
 /// What a repository refers to. Whoever may commit writes these URLs, so they take credentials and exemptions only to

@@ -28,6 +28,8 @@ const VAULT: &str = "vault";
 /// A plugin of that project's, and its address.
 const VAULT_PLUGIN: &str = "vault-plugin";
 pub(super) const VAULT_PLUGIN_URL: &str = "https://plugin.vault.example";
+/// Where ApplicationSets are.
+const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
 /// The ApplicationSet that the tenant makes.
 const SET: &str = "hostile-set";
 
@@ -168,9 +170,8 @@ impl Account {
             return None;
         }
         let set = self.some_set();
-        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{CONTROL_PLANE}/applicationsets");
-        let status = match self.direct(Method::POST, &path, &set) {
-            409 => self.direct(Method::DELETE, &format!("{path}/{SET}"), &Value::Null),
+        let status = match self.direct(Method::POST, SETS, &set) {
+            409 => self.direct(Method::DELETE, &format!("{SETS}/{SET}"), &Value::Null),
             status => status,
         };
         Some(format!("{SET} is {}: {status}", set["spec"]["generators"]))
@@ -331,7 +332,7 @@ impl Account {
         let (name, none) = match self.chance.below(4) {
             0 => ("team", "meat"),
             1 => ("set", "tes"),
-            2 => ("https%3A%2F%2Ffrozen.example", "https%3A%2F%2Fforgotten.example"),
+            2 => ("https%3A%2F%2Fkubernetes.default.svc", "https%3A%2F%2Fforgotten.example"),
             _ => ("app-0", "app-8"),
         };
         let form = match name {
@@ -400,6 +401,7 @@ impl Account {
                 let body = if path.ends_with("generate") { json!({"applicationSet": set}) } else { set };
                 post(path, body)
             }
+            _ if self.wires.get(&format!("{SETS}/set")).is_none() => post("applicationsets", self.some_set()),
             _ => post(
                 "applicationsets?upsert=true",
                 json!({"metadata": {"name": "set"},

@@ -20,7 +20,7 @@ use crate::simulate::world::SERVER;
 
 /// Settings of an installation with small bounds.
 pub(super) const SETTINGS: [(&str, &str); 2] =
-    [("tiphys.renderer.steps", "300000"), ("tiphys.renderer.memory.mb", "8")];
+    [("tiphys.renderer.steps", "1000000"), ("tiphys.renderer.memory.mb", "16")];
 /// The Application.
 const NAME: &str = "hostile-cost";
 /// Bytes of inline values: a status with two of them does not fit into an object any more.

@@ -147,6 +147,23 @@ fn foreign_name(wires: &Wires, call: &ApiCall, answer: &ApiAnswer) -> Option<Str
     names.into_iter().find(|name| said.contains(name) && !asked.contains(name))
 }
 
+/// A text with a word left out wherever it stands alone: "set" is a part of other words, too.
+fn without_word(text: &str, word: &str) -> String {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(word) {
+        kept.push_str(before);
+        if before.ends_with(is_part) || after.starts_with(is_part) {
+            kept.push_str(word);
+        } else {
+            kept.push_str("NAME");
+        }
+        rest = after;
+    }
+    kept + rest
+}
+
 /// Judges two answers to the same call, once about something of another project's and once about nothing: a caller
 /// cannot tell them apart.
 pub(super) fn twins(
@@ -159,7 +176,7 @@ pub(super) fn twins(
     if is_unavailable(answered) || is_unavailable(missing) {
         return;
     }
-    let plain = |answer: &ApiAnswer, name: &str| answer.text.replace(name, "NAME");
+    let plain = |answer: &ApiAnswer, name: &str| without_word(&answer.text, name);
     if (answered.status, plain(answered, name)) == (missing.status, plain(missing, none)) {
         return;
     }
