@@ -235,10 +235,14 @@ pub(super) const METHODS: [&str; 5] = ["annotation", "annotation+label", "label"
 /// Digests of the names that applications of this world have, as the published command line gives them.
 static DIGESTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let names = (0..APPS_MAX).flat_map(|number| NUMBERED.map(|prefix| format!("{prefix}{number}")));
-    names.chain(sets::names()).map(|name| (HashAlgorithm::Sha1.digest(&name), name)).collect()
+    let attackers = ATTACKERS.map(str::to_owned);
+    let names = names.chain(sets::names()).chain(attackers);
+    names.map(|name| (HashAlgorithm::Sha1.digest(&name), name)).collect()
 });
 /// How applications are called here, those of the hostile tenant and of a set too.
-const PREFIXES: [&str; 3] = ["app-", "hostile-", "set-"];
+const PREFIXES: [&str; 4] = ["app-", "hostile-", "set-", "shelf"];
+/// What the hostile tenant has besides, and whom it attacks.
+const ATTACKERS: [&str; 3] = ["shelf", "hostile-shelf", "hostile-cost"];
 /// Those of them that are numbered.
 const NUMBERED: [&str; 2] = ["app-", "hostile-"];
 /// The ID of another installation.
