@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-use tiphys_lab::simulate::{crash_points, seeds, seeds_with_sets};
+use tiphys_lab::simulate::{crash_points, seeds, seeds_with_api, seeds_with_sets};
 
 #[test]
 fn sty_73_fixed_seeds_break_no_invariant() {
@@ -156,12 +156,26 @@ fn aset_230_a_cluster_that_no_event_told_of_holds_up_no_step() {
     assert_eq!(seeds_with_sets(31_128, 1).failed, 0);
 }
 
+/// Reads, changes and existence through the API; hydrated directories, tokens, plugins and a cluster's name beside it.
+#[test]
+fn inv_6_a_tenants_account_shows_and_changes_nothing_foreign() {
+    for seed in [2, 3, 4, 5, 8, 9] {
+        assert_eq!(seeds_with_api(seed, 1).failed, 0, "a replay is named above");
+    }
+}
+
+#[test]
+fn inv_16_charts_that_cost_much_stall_no_other_project() {
+    assert_eq!(seeds_with_api(12, 1).failed, 0, "a replay is named above");
+}
+
 #[test]
 fn sty_73_fresh_seeds_break_no_invariant() {
     let from = RandomState::new().hash_one(0_u8) >> 16;
     println!("fresh seeds from {from}");
     assert_eq!(seeds(from, 10, false).failed, 0, "a replay is named above");
     assert_eq!(seeds_with_sets(from, 5).failed, 0, "a replay is named above");
+    assert_eq!(seeds_with_api(from, 2).failed, 0, "a replay is named above");
 }
 
 #[test]
