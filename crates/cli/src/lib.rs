@@ -38,6 +38,7 @@ mod remote;
 mod render;
 mod repo;
 mod repocreds;
+mod scripts;
 mod server;
 mod session;
 mod sso;
@@ -54,6 +55,7 @@ use std::process::ExitCode;
 pub use crate::admin::{Dashboard, Panel};
 use crate::completion::Listing;
 pub use crate::described::{Describe, Described, Subject};
+pub use crate::scripts::Scripts;
 use crate::terminal::Terminal;
 
 /// What only the program can do, of which this crate is a part.
@@ -63,6 +65,8 @@ pub struct Own {
     pub describe: Describe,
     /// Answers the API for `admin dashboard` (CLI-903).
     pub dashboard: Dashboard,
+    /// Runs users' programs in children of the program.
+    pub scripts: Scripts,
 }
 
 /// Runs the user's command. `args` are the arguments behind the program's name.
@@ -82,6 +86,7 @@ pub fn main(args: &[OsString], own: Own) -> ExitCode {
     let mut terminal = Terminal::process(program, env);
     terminal.describe = Some(own.describe);
     terminal.dashboard = Some(own.dashboard);
+    scripts::install(own.scripts);
     let mut words = Vec::with_capacity(args.len());
     for arg in args {
         words.push(arg.to_string_lossy().into_owned());

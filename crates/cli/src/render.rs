@@ -398,7 +398,7 @@ fn render_one(
         let noted: Arc<dyn Tree> = Arc::new(Noted::new(tree, Arc::clone(&read)));
         Ok((noted, id))
     };
-    let results = eval::manifests(job.sources(), &context, &Budget::default(), tree)
+    let results = eval::manifests(job.sources(), &context, &Budget::of(settings.renderers()), tree)
         .map_err(|error| Failure::generic(error.message))?;
     if parsed.is_on("explain") {
         let mut text = String::new();

@@ -18,7 +18,7 @@ use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent, TagPush};
 use tiphys_object::{Gvk, Object, ResourceKey};
 use tiphys_service::cluster::Watched;
-use tiphys_source::Sources;
+use tiphys_source::{Compute, Sources};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -380,6 +380,11 @@ impl Controller {
     /// All repositories, as this process knows them.
     pub fn sources(&self) -> &Sources {
         &self.context.sources
+    }
+
+    /// Threads and turns of renderings and generations.
+    pub fn compute(&self) -> &Compute {
+        &self.context.compute
     }
 
     /// Takes what a webhook tells `ApplicationSets`; what it causes happens later. `false` when too much waits.

@@ -367,13 +367,13 @@ impl Renders {
         &self,
         (key, project): (&AppKey, &str),
         priority: Priority,
-        manifests: Vec<String>,
-        stamp: Stamp,
+        (manifests, stamp): (Vec<String>, Stamp),
+        budget: &Budget,
     ) -> Result<Vec<Arc<Object>>, RenderFailure> {
         let given = Arc::new((manifests, stamp));
         let work = move |budget: &Budget| local_stamped(&given.0, &given.1, budget);
         let wanted = Wanted { key, project, priority, id: [0; 32], is_asked: true };
-        Ok(self.in_turn(&wanted, &Budget::default(), work).await?.0)
+        Ok(self.in_turn(&wanted, budget, work).await?.0)
     }
 
     /// The manifests of a source as one file, without the marks of the task's settings (CTL-110, TRK-81), and the commands

@@ -330,12 +330,16 @@ impl Scripts for OwnedPool {
             return Err(reason);
         }
         let (answers, fault) = self.ask(&wire::ask_check(expression), 1, self.jq_deadline);
-        self.note(expression, fault.as_ref());
         let found = match (answers.first(), fault) {
             (Some(answer), _) => wire::read_check(answer),
-            (None, fault) => {
-                return Err(fault.map_or_else(|| "it has no answer".to_owned(), |fault| fault.to_string()));
-            }
+            (None, Some(fault)) => Err(fault),
+            (None, None) => Err(ScriptFault::Stopped("it has no answer".to_owned())),
+        };
+        self.note(expression, found.as_ref().err());
+        let found = match found {
+            // That an expression is right or wrong stays; why it did not run may go.
+            Err(ScriptFault::Stopped(reason)) => return Err(reason),
+            found => found.map_err(|fault| fault.to_string()),
         };
         let mut checked = self.pool.checked.lock();
         if checked.len() >= CHECKED_MAX {

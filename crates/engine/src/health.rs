@@ -101,7 +101,13 @@ pub(crate) fn run_script(script: HealthScript<'_>, live: &Value) -> Result<Optio
 
 /// Health of a live object; `None` when its kind has none. A failing rule reads as `Unknown` (ENG-97).
 pub fn assess(live: &Value, overrides: &HealthOverrides) -> Option<Health> {
-    evaluate(live, overrides).unwrap_or_else(|error| Some(Health::new(HealthCode::Unknown, error.message)))
+    assess_with(live, overrides, &Runner::default())
+}
+
+/// [`assess`], with scripts run by `scripts`.
+pub fn assess_with(live: &Value, overrides: &HealthOverrides, scripts: &Runner) -> Option<Health> {
+    evaluate_with(live, overrides, scripts)
+        .unwrap_or_else(|error| Some(Health::new(HealthCode::Unknown, error.message)))
 }
 
 fn has_hook_finalizer(live: &Value) -> bool {

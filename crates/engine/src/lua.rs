@@ -2,14 +2,12 @@
 //!
 //! A machine lives for one script. It has budgets in instructions and bytes instead of a deadline, so that equal
 //! inputs give equal answers. The ways around a budget are closed: `pcall` cannot swallow its end, there are no
-//! finalizers, which run outside of it, functions of the library count no lengths that a script makes up, and patterns
-//! that would keep the matcher busy for very long are refused before they start. Patterns below that bound can still
-//! take many seconds; where scripts meet objects of tenants, another process runs them, which is killed when it takes
-//! too long (`scripts`).
+//! finalizers, which run outside of it, functions of the library count no lengths that a script makes up, and those
+//! that work by the size of texts and tables take steps by it ([`library`]), patterns by what they compare
+//! ([`pattern`]). Single instructions still work by size (`..`, comparisons of texts): where scripts meet objects of
+//! tenants, another process runs them, which is killed when it takes too long (`scripts`).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -17,67 +15,23 @@ use mlua::{HookTriggers, Lua, LuaOptions, StdLib, VmState};
 use serde_json::Value;
 
 mod data;
+mod library;
+mod pattern;
 
 pub(crate) use data::from_lua;
+use library::Meter;
 
 /// Instructions one script may run; about a second of work on a slow machine.
 const STEPS_MAX: u64 = 20_000_000;
 const STEPS_PER_CHECK: u32 = 1_000;
 /// Memory one script may use (ENG-131).
 const BYTES_MAX: usize = 64 << 20;
-/// Work a pattern may cause at worst, in characters looked at.
-const PATTERN_WORK_MAX: f64 = 1e9;
+/// Steps of a character of a program that is compiled, and of one of a format of `os.date`.
+const STEPS_PER_CHARACTER: u64 = 4;
 
 const EXPIRED: &str = "context deadline exceeded: the script used up its budget";
 
-/// Older names that scripts use, and wrappers that keep budgets in force.
-const PRELUDE: &str = r"
-table.getn = function(t) return #t end
-table.move = nil
-local plain = __plain
-__plain = nil
-for _, name in ipairs({'concat', 'insert', 'remove', 'sort', 'unpack'}) do
-  local original = table[name]
-  table[name] = function(t, ...)
-    plain(t)
-    return original(t, ...)
-  end
-end
-unpack = table.unpack
-loadstring = load
-local setmetatable_, rawget = setmetatable, rawget
-function setmetatable(table, metatable)
-  if type(metatable) == 'table' and rawget(metatable, '__gc') ~= nil then error('finalizers are not available', 2) end
-  return setmetatable_(table, metatable)
-end
-local pack, unpack_ = table.pack, table.unpack
-local expired, check = __expired, __check
-__expired, __check = nil, nil
-local function guard(call)
-  return function(...)
-    local results = pack(call(...))
-    if expired() then error('context deadline exceeded: the script used up its budget', 0) end
-    return unpack_(results, 1, results.n)
-  end
-end
-pcall = guard(pcall)
-xpcall = guard(xpcall)
-if coroutine then coroutine.resume = guard(coroutine.resume) end
-if string then
-  for _, name in ipairs({'find', 'match', 'gmatch', 'gsub'}) do
-    local original = string[name]
-    string[name] = function(subject, pattern, ...)
-      check(subject, pattern)
-      return original(subject, pattern, ...)
-    end
-  end
-  local rep = string.rep
-  string.rep = function(text, count, between)
-    if text == '' and (between == nil or between == '') then return '' end
-    return rep(text, count, between)
-  end
-end
-";
+const PRELUDE: &str = include_str!("lua/prelude.lua");
 
 /// A script, and what it sees besides the object.
 #[derive(Clone, Copy, Debug)]
@@ -140,33 +94,28 @@ fn machine(open_libraries: bool, now: Timestamp) -> mlua::Result<Lua> {
     for name in ["dofile", "loadfile", "collectgarbage", "print"] {
         globals.raw_set(name, mlua::Value::Nil)?;
     }
-    let expired = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&expired);
-    globals.raw_set("__expired", lua.create_function(move |_, ()| Ok(seen.load(Ordering::Relaxed)))?)?;
-    globals.raw_set("__check", lua.create_function(check_pattern)?)?;
+    let meter = Meter::default();
+    library::add(&lua, &meter)?;
     globals.raw_set("__plain", lua.create_function(check_length)?)?;
-    add_load(&lua)?;
-    add_modules(&lua, open_libraries, now)?;
+    add_load(&lua, &meter)?;
+    add_modules(&lua, open_libraries, now, &meter)?;
     lua.load(PRELUDE).set_name("=prelude").exec()?;
 
-    let steps = AtomicU64::new(0);
     lua.set_global_hook(HookTriggers::new().every_nth_instruction(STEPS_PER_CHECK), move |_, _| {
-        let used = steps.fetch_add(u64::from(STEPS_PER_CHECK), Ordering::Relaxed);
-        if used < STEPS_MAX {
-            return Ok(VmState::Continue);
-        }
-        expired.store(true, Ordering::Relaxed);
-        Err(mlua::Error::runtime(EXPIRED))
+        meter.charge(STEPS_PER_CHECK.into()).map_err(mlua::Error::runtime)?;
+        Ok(VmState::Continue)
     })?;
     Ok(lua)
 }
 
 /// `load` of text only: binary chunks could break the machine.
-fn add_load(lua: &Lua) -> mlua::Result<()> {
-    let load = lua.create_function(|lua, (chunk, name): (mlua::Value, Option<String>)| {
+fn add_load(lua: &Lua, meter: &Meter) -> mlua::Result<()> {
+    let meter = meter.clone();
+    let load = lua.create_function(move |lua, (chunk, name): (mlua::Value, Option<String>)| {
         let mlua::Value::String(text) = chunk else {
             return Err(mlua::Error::runtime("only text can be loaded"));
         };
+        charge_characters(&meter, text.as_bytes().len())?;
         let name = name.unwrap_or_else(|| "=<load>".to_owned());
         let chunk = lua.load(text.to_string_lossy()).set_name(name).set_mode(mlua::chunk::ChunkMode::Text);
         match chunk.into_function() {
@@ -177,14 +126,22 @@ fn add_load(lua: &Lua) -> mlua::Result<()> {
     lua.globals().raw_set("load", load)
 }
 
+fn charge_characters(meter: &Meter, characters: usize) -> mlua::Result<()> {
+    let steps = (characters as u64).saturating_mul(STEPS_PER_CHARACTER);
+    meter.charge(steps).map_err(mlua::Error::runtime)
+}
+
 /// `require` of the offered modules, and nothing else (ENG-129, ENG-130).
-fn add_modules(lua: &Lua, open_libraries: bool, now: Timestamp) -> mlua::Result<()> {
+fn add_modules(lua: &Lua, open_libraries: bool, now: Timestamp, meter: &Meter) -> mlua::Result<()> {
+    let meter = meter.clone();
     let os = lua.create_table()?;
     os.raw_set("time", lua.create_function(move |_, table: Option<mlua::Table>| time(table.as_ref(), now))?)?;
     os.raw_set(
         "date",
         lua.create_function(move |lua, (format, at): (Option<String>, Option<f64>)| {
-            date(lua, format.as_deref().unwrap_or("%c"), at, now)
+            let format = format.as_deref().unwrap_or("%c");
+            charge_characters(&meter, format.len())?;
+            date(lua, format, at, now)
         })?,
     )?;
     if open_libraries {
@@ -287,32 +244,6 @@ fn check_length(_: &Lua, table: mlua::Value) -> mlua::Result<()> {
     if has_length { Err(mlua::Error::runtime("lengths that are made up are not available")) } else { Ok(()) }
 }
 
-/// Refuses patterns whose matching could take very long: it runs outside the reach of the instruction budget.
-fn check_pattern(_: &Lua, (subject, pattern): (mlua::Value, mlua::Value)) -> mlua::Result<()> {
-    let (mlua::Value::String(subject), mlua::Value::String(pattern)) = (subject, pattern) else {
-        return Ok(());
-    };
-    let pattern = pattern.as_bytes();
-    let mut repeats = 0_i32;
-    let (mut is_escaped, mut in_set) = (false, false);
-    for byte in &*pattern {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'%' => is_escaped = true,
-            b'[' => in_set = true,
-            b']' => in_set = false,
-            b'*' | b'+' | b'-' | b'?' if !in_set => repeats = repeats.saturating_add(1),
-            _ => {}
-        }
-    }
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    let length = (subject.as_bytes().len() + 1) as f64;
-    if repeats > 1 && length.powi(repeats) > PATTERN_WORK_MAX {
-        return Err(mlua::Error::runtime("the pattern is too expensive for this text"));
-    }
-    Ok(())
-}
-
 /// The value as Lua sees it: lists from 1, `null` absent, numbers as numbers (ENG-128).
 fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
     Ok(match value {
@@ -350,3 +281,6 @@ fn single_line(error: &mlua::Error) -> String {
     };
     text.lines().next().unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests;

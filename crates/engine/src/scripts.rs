@@ -119,7 +119,7 @@ impl Scripts for InProcess {
     fn jq_paths(&self, expressions: &[&str], document: &Value) -> Vec<Result<Paths, ScriptFault>> {
         let run = |expression: &str, document: &Value| {
             let path = compiled(expression).map_err(ScriptFault::Failed)?;
-            path.existing_paths(document).map_err(ScriptFault::Failed)
+            path.existing_paths(document)
         };
         if let [expression] = expressions {
             return vec![run(expression, document)];

@@ -205,10 +205,7 @@ async fn read(
     }
 }
 
-async fn value_of(
-    ask: &ProviderAsk,
-    reference: &SecretKey,
-) -> Result<Secret<String>, String> {
+async fn value_of(ask: &ProviderAsk, reference: &SecretKey) -> Result<Secret<String>, String> {
     let SecretKey { secret_name, key } = reference;
     let (named, found) = read(ask, Purpose::ProviderToken, secret_name, key).await?;
     secret_value(reference, &named.namespace, &found.data).map_err(shown)

@@ -25,7 +25,7 @@ use tiphys_server::live::{Lines, Live, Pair};
 use tiphys_server::process::{Others, Server, ServerOptions};
 use tiphys_server::services::Build;
 use tiphys_service::cluster::Watched;
-use tiphys_source::Clock;
+use tiphys_source::{Clock, Compute};
 use tiphys_wire::status::Code;
 use tower::ServiceExt as _;
 
@@ -56,6 +56,10 @@ impl Live for Shows {
             }
         }
         .boxed()
+    }
+
+    fn compute(&self) -> Option<Compute> {
+        Some(self.0.compute().clone())
     }
 
     fn tree<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Value, Status>> {

@@ -6,11 +6,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use tiphys_control::Surroundings;
-use tiphys_engine::scripts::wire;
+use tiphys_control::{Interpreters, Surroundings};
+use tiphys_engine::scripts::{Runner, wire};
 use tiphys_exec::frame;
 use tiphys_render::jsonnet::wire as jsonnet;
+use tiphys_source::Clock;
 
 /// This very program, also when its file is replaced while it runs.
 pub const PROGRAM: &str = "/proc/self/exe";
@@ -31,6 +34,13 @@ pub fn run() -> ExitCode {
         wire::answer(&question, |answer| frame::write(&mut output, &answer).is_ok());
     }
     ExitCode::SUCCESS
+}
+
+/// Runs programs of an owner in children of this very program, which start with the first program.
+pub fn scripts(owner: &str, jq_deadline: Duration) -> Runner {
+    static CHILDREN: OnceLock<Interpreters> = OnceLock::new();
+    let children = || Interpreters::children(PathBuf::from(PROGRAM), &Clock::real());
+    CHILDREN.get_or_init(children).runner(owner, jq_deadline)
 }
 
 /// The machine, with children of this very program.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tiphys_api::application::{ApplicationSource, HelmFileParameter, HelmSource};
+use tiphys_go::live;
 use tiphys_helm::{File, HelmVersion, flatten_parameters};
 use tiphys_tree::WalkLimit;
 
@@ -81,6 +82,18 @@ impl Details {
 /// # Errors
 /// With the text users see.
 pub fn details(
+    request: &RenderRequest,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Outcome<Details>, RenderError> {
+    live::within(budget.live_bytes, || {
+        let found = found(request, inputs, budget)?;
+        budget.check()?;
+        Ok(found)
+    })
+}
+
+fn found(
     request: &RenderRequest,
     inputs: &Inputs<'_>,
     budget: &Budget,

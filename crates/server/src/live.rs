@@ -17,6 +17,7 @@ use tiphys_appset::preview::{Existing, Preview};
 use tiphys_cluster::{ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal};
 use tiphys_object::{Object, ResourceKey};
 use tiphys_service::cluster::Watched;
+use tiphys_source::Compute;
 
 use crate::call::Status;
 use crate::catalog::AppKey;
@@ -40,6 +41,11 @@ pub trait Live: Send + Sync {
     /// Whether the sources of an application can be rendered, whether it is stored or not; else what is wrong, in the
     /// words of its conditions.
     fn check_sources<'a>(&'a self, app: &'a Application) -> BoxFuture<'a, Result<(), String>>;
+
+    /// Threads and turns that renderings of the process share; nothing where it renders nothing else.
+    fn compute(&self) -> Option<Compute> {
+        None
+    }
 
     /// The tree of an application's resources: an `ApplicationTree`.
     fn tree<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Value, Status>>;

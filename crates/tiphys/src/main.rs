@@ -94,7 +94,11 @@ fn main() -> ExitCode {
         Some("--version") if is_own => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
         None | Some("help" | "-h" | "--help") if is_own => print(HELP),
         _ => {
-            let own = tiphys_cli::Own { describe: tiphys_lab::eval::describe, dashboard: run::dashboard };
+            let own = tiphys_cli::Own {
+                describe: tiphys_lab::eval::describe,
+                dashboard: run::dashboard,
+                scripts: worker::scripts,
+            };
             tiphys_cli::main(&args, own)
         }
     }

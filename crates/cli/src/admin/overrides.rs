@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tiphys_engine::actions::{Rules, Step, patch};
-use tiphys_engine::health::{HealthOverrides, assess, is_scripted};
+use tiphys_engine::health::{HealthOverrides, assess_with, is_scripted};
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::scripts::Runner;
 use tiphys_engine::updates::UpdateRules;
@@ -17,6 +17,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::{Format, print};
+use crate::scripts;
 use crate::session::{self, Ended, Group, OK, Session};
 use crate::table::Table;
 use crate::terminal::Terminal;
@@ -87,12 +88,16 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
     let object = object(session.operand(0)).await?;
     let installation = Installation::build(&settings::load(session).await?);
     let cm = installation.settings.cm();
+    let scripts = scripts::runner("admin settings resource-overrides", &installation.settings);
     match verb {
-        Verb::Health => health(session, &object, cm),
+        Verb::Health => health(session, &object, cm, &scripts),
         Verb::IgnoreDifferences => {
-            let rules = IgnoreRules::compile(&[], cm).map_err(|error| wrong(&error))?;
+            let rules = IgnoreRules::compile_with(&[], cm, scripts).map_err(|error| wrong(&error))?;
             let mut after = object.clone();
             rules.apply(&mut after);
+            if let Some(note) = rules.stopped().pop_first() {
+                return Err(Failure::generic(note));
+            }
             ignored(session, ("ignoreDifferences", cm), (&object, &after)).await
         }
         Verb::IgnoreResourceUpdates => {
@@ -104,7 +109,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
             ignored(session, ("ignoreResourceUpdates", cm), (&object, &after)).await
         }
         Verb::ListActions => {
-            let found = rules(cm, &object)?.available(&object, &Runner::default(), session.terminal.now());
+            let found = rules(cm, &object)?.available(&object, &scripts, session.terminal.now());
             let mut table = Table::new(&["NAME", "DISABLED"]);
             for action in found.map_err(|error| wrong(&error))? {
                 table.row(vec![action.name, action.disabled.to_string()]);
@@ -112,7 +117,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
             session.terminal.print(&table.print());
             Ok(OK)
         }
-        Verb::RunAction => run_action(session, &object, cm).await,
+        Verb::RunAction => run_action(session, &object, cm, &scripts).await,
     }
 }
 
@@ -135,7 +140,12 @@ fn rules(cm: &BTreeMap<String, String>, object: &Value) -> Result<Rules, Failure
     Rules::of(cm, &gvk.group, &gvk.kind).map_err(|error| wrong(&error))
 }
 
-fn health(session: &Session<'_>, object: &Value, cm: &BTreeMap<String, String>) -> Result<Ended, Failure> {
+fn health(
+    session: &Session<'_>,
+    object: &Value,
+    cm: &BTreeMap<String, String>,
+    scripts: &Runner,
+) -> Result<Ended, Failure> {
     let overrides = HealthOverrides::from_settings(cm).map_err(|error| wrong(&error))?;
     let gvk = Gvk::of(object);
     if !is_scripted(object, &overrides) {
@@ -145,7 +155,7 @@ fn health(session: &Session<'_>, object: &Value, cm: &BTreeMap<String, String>) 
     }
     let now = session.terminal.now();
     let overrides = overrides.with_clock(std::sync::Arc::new(move || now));
-    let (status, message) = assess(object, &overrides)
+    let (status, message) = assess_with(object, &overrides, scripts)
         .map_or_else(|| ("", String::new()), |health| (health.status.as_str(), health.message));
     session.terminal.line(&format!("STATUS: {status}"));
     session.terminal.line(&format!("MESSAGE: {message}"));
@@ -174,6 +184,7 @@ async fn run_action(
     session: &Session<'_>,
     object: &Value,
     cm: &BTreeMap<String, String>,
+    scripts: &Runner,
 ) -> Result<Ended, Failure> {
     let mut params = BTreeMap::new();
     for text in session.flags.texts("param") {
@@ -183,7 +194,7 @@ async fn run_action(
         params.insert(name.to_owned(), value.to_owned());
     }
     let asked = (session.operand(1), &params);
-    let steps = rules(cm, object)?.run(object, asked, &Runner::default(), session.terminal.now());
+    let steps = rules(cm, object)?.run(object, asked, scripts, session.terminal.now());
     for step in steps.map_err(|error| wrong(&error))? {
         let after = match &step {
             Step::Create(made) => {

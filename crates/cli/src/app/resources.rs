@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tiphys_api::Application;
 use tiphys_api::codes::HealthCode;
-use tiphys_engine::health::{Health, HealthError, HealthOverrides, assess};
+use tiphys_engine::health::{Health, HealthError, HealthOverrides, assess_with};
+use tiphys_engine::scripts::Runner;
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tree::node_info;
 use tiphys_object::{Object, ResourceKey};
@@ -18,6 +19,7 @@ use crate::core::{Destination, Node, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::unknown_format;
+use crate::scripts;
 use crate::table::Table;
 
 /// Flags of `resources`.
@@ -87,7 +89,12 @@ pub(super) async fn resources(session: &Session<'_>) -> Result<Ended, Failure> {
             let objects = lines.iter().map(|line| (line.key.clone(), line.version.clone()));
             let seen = destination.look_at_all(objects).await;
             let overrides = HealthOverrides::from_settings(world.settings.cm());
-            Some(seen.into_iter().map(|seen| details(&seen, overrides.as_ref(), now)).collect::<Vec<_>>())
+            let scripts = scripts::runner(&app.metadata.name, &world.settings);
+            Some(
+                seen.into_iter()
+                    .map(|seen| details(&seen, overrides.as_ref(), &scripts, now))
+                    .collect::<Vec<_>>(),
+            )
         }
     };
     session.terminal.print(&table(&lines, details.as_deref()));
@@ -134,6 +141,7 @@ fn told(node: Option<&Node>, now: Timestamp) -> Details {
 fn details(
     seen: &Seen<Arc<Object>>,
     overrides: Result<&HealthOverrides, &HealthError>,
+    scripts: &Runner,
     now: Timestamp,
 ) -> Details {
     let unknown = |health: HealthCode, reason: &str| Details {
@@ -152,7 +160,7 @@ fn details(
     };
     let made = parse_time(&object.metadata().creation_timestamp);
     let health = match overrides {
-        Ok(overrides) => assess(&value, overrides),
+        Ok(overrides) => assess_with(&value, overrides, scripts),
         Err(error) => Some(Health::new(HealthCode::Unknown, error.to_string())),
     };
     let status_reason = node_info(&value, &[]).info.into_iter().find(|item| item.name == "Status Reason");
@@ -226,7 +234,8 @@ mod tests {
     fn cli_540_details_of_what_is_seen_and_of_what_is_not() {
         let now = "2026-08-01T10:00:00Z".parse().unwrap();
         let of = |seen: Seen<Arc<Object>>| {
-            let Details { age, health, reason } = details(&seen, Ok(&HealthOverrides::default()), now);
+            let Details { age, health, reason } =
+                details(&seen, Ok(&HealthOverrides::default()), &Runner::default(), now);
             [age, health, reason]
         };
         let present = |value: serde_json::Value| Seen::Present(Arc::new(Object::from_value(&value).unwrap()));

@@ -16,7 +16,7 @@ use tiphys_engine::compare::{
     managed_namespace_changed,
 };
 use tiphys_engine::diff::{DiffOptions, DiffSettings, diff};
-use tiphys_engine::health::{Health, HealthOverrides, evaluate};
+use tiphys_engine::health::{Health, HealthOverrides, evaluate_with};
 use tiphys_engine::mask::SecretMask;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
@@ -25,6 +25,7 @@ use tiphys_object::{GroupKind, Object, ResourceKey, access};
 
 use super::{Core, Destination, World};
 use crate::failure::Failure;
+use crate::scripts;
 
 /// Objects read at a time.
 const READS_MAX: usize = 16;
@@ -111,8 +112,9 @@ impl Core {
             })
             .collect();
         let identity = AppIdentity { namespace: &app.metadata.namespace, name: &app.metadata.name };
+        let scripts = scripts::runner(&app.metadata.name, &world.settings);
         let judged = app_health(&resources, identity, |live| match live.to_value() {
-            Ok(value) => evaluate(&value, &overrides),
+            Ok(value) => evaluate_with(&value, &overrides, &scripts),
             // It was read before; whoever cannot read it again knows nothing of it.
             Err(_) => Ok(Some(Health::new(HealthCode::Unknown, ""))),
         });
@@ -239,7 +241,8 @@ impl Core {
 }
 
 fn ignore_rules(app: &Application, world: &World) -> Result<IgnoreRules, Failure> {
-    IgnoreRules::compile(&app.spec.ignore_differences, world.settings.cm())
+    let scripts = scripts::runner(&app.metadata.name, &world.settings);
+    IgnoreRules::compile_with(&app.spec.ignore_differences, world.settings.cm(), scripts)
         .map_err(|error| Failure::generic(error.to_string()))
 }
 

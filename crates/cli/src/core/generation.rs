@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tiphys_api::{Application, ApplicationSet};
@@ -12,7 +13,6 @@ use tiphys_appset::live::LiveApplication;
 use tiphys_appset::params;
 use tiphys_appset::reconcile::{self, PassFacts, Plan};
 use tiphys_appset::validate::{self, Validation};
-use tiphys_engine::scripts::Runner;
 use tiphys_generation::services::Services;
 use tiphys_generation::{Answerer, FromHome, Inputs, Outside, Remembered, Subject};
 use tiphys_source::Compute;
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Core, Kubernetes, Origins, World};
 use crate::failure::Failure;
+use crate::scripts;
 use crate::terminal::Terminal;
 
 /// Generates; made once per command, so that repositories are read once.
@@ -115,6 +116,9 @@ impl Outcome {
     }
 }
 
+/// Time of one jq expression on one Application, as the controller has it by default.
+const JQ_DEADLINE: Duration = Duration::from_secs(1);
+
 /// What a pass of the controller would do about a generation where these Applications live.
 pub(crate) fn plan(
     request: &Request<'_>,
@@ -124,7 +128,8 @@ pub(crate) fn plan(
     now: jiff::Timestamp,
 ) -> Result<Plan, Failure> {
     let rules = &request.set.spec.ignore_application_differences;
-    let ignore = ignore_rules(rules, Runner::default())
+    let scripts = scripts::runner_within("ignoreApplicationDifferences", JQ_DEADLINE);
+    let ignore = ignore_rules(rules, scripts)
         .map_err(|error| Failure::generic(format!("ignoreApplicationDifferences: {error}")))?;
     let plan = reconcile::plan(&PassFacts {
         request,

@@ -6,11 +6,12 @@ use futures::StreamExt as _;
 use tiphys_api::Application;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::codes::HealthCode;
-use tiphys_engine::health::{HealthOverrides, assess};
+use tiphys_engine::health::{HealthOverrides, assess_with};
 use tiphys_engine::seen::Seen;
 use tiphys_object::{Object, ResourceKey};
 
 use crate::core::{Core, Destination, World};
+use crate::scripts;
 
 /// Objects read at a time.
 const READS_MAX: usize = 16;
@@ -37,6 +38,7 @@ impl Core {
         }
         let Ok(destination) = Destination::of(app, self, world).await else { return };
         let Ok(overrides) = HealthOverrides::from_settings(world.settings.cm()) else { return };
+        let scripts = scripts::runner(&app.metadata.name, &world.settings);
         let resources = app.status.resources.iter().map(|resource| {
             let key = ResourceKey::new(&resource.group, &resource.kind, &resource.namespace, &resource.name);
             (key, resource.version.clone())
@@ -45,7 +47,7 @@ impl Core {
         for (resource, seen) in app.status.resources.iter_mut().zip(seen) {
             let status = match seen {
                 Seen::Present(object) => match object.to_value() {
-                    Ok(value) => assess(&value, &overrides).map(|health| health.status),
+                    Ok(value) => assess_with(&value, &overrides, &scripts).map(|health| health.status),
                     Err(_) => Some(HealthCode::Unknown),
                 },
                 Seen::Absent if !resource.hook => Some(HealthCode::Missing),

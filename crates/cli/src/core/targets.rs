@@ -398,6 +398,7 @@ impl Subject<'_> {
         let project = self.world.project(self.app)?;
         let request = Arc::new(request);
         let secret = self.world.settings.secret("server.secretkey").unwrap_or_default();
+        let budget = Budget::of(self.world.settings.renderers());
         let mut conversation = Conversation::default();
         let refused = |error: RenderError| {
             Failure::status(error.code().as_str(), format!("Manifest generation error: {error}"))
@@ -405,6 +406,7 @@ impl Subject<'_> {
         loop {
             let (request, files) = (Arc::clone(&request), Arc::clone(&tree));
             let (supplies, secret) = (Arc::clone(conversation.supplies()), secret.clone());
+            let budget = budget.clone();
             let job = tokio::task::spawn_blocking(move || {
                 let inputs = Inputs {
                     supplies: &supplies,
@@ -412,7 +414,7 @@ impl Subject<'_> {
                     secret: secret.expose().as_bytes(),
                     ..Inputs::of(files.as_ref())
                 };
-                render(&request, &inputs, &Budget::default())
+                render(&request, &inputs, &budget)
             });
             let needs = match job.await {
                 Ok(Ok(Outcome::Done(rendered))) => {

@@ -9,13 +9,14 @@ use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::codes::HealthCode;
 use tiphys_cluster::{Claims, Derived, TreeNode};
-use tiphys_engine::health::{HealthOverrides, assess};
+use tiphys_engine::health::{HealthOverrides, assess_with};
 use tiphys_engine::tree::{NodeInfo, node_info};
 use tiphys_object::{ResourceKey, access};
 
 use super::look::Look;
 use super::{AppName, Core, Destination, World};
 use crate::failure::Failure;
+use crate::scripts;
 
 /// Namespaces that are listed one by one; an application in more of them has its whole cluster listed.
 const NAMESPACES_MAX: usize = 50;
@@ -109,10 +110,11 @@ impl Core {
             .collect();
         // By rules that cannot be read nothing is healthy or ill: it stays blank.
         let overrides = HealthOverrides::from_settings(world.settings.cm()).ok();
+        let scripts = scripts::runner(&app.metadata.name, &world.settings);
         let derive = Arc::new(move |value: &Value| Derived {
             health: overrides
                 .as_ref()
-                .and_then(|overrides| assess(value, overrides))
+                .and_then(|overrides| assess_with(value, overrides, &scripts))
                 .map(|health| (health.status.as_str().into(), health.message)),
             node: node_info(value, &[]).packed(),
             host: None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tiphys_api::application::ApplicationSource;
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
-use tiphys_render::PATH_NOT_FOUND;
+use tiphys_render::{Budget, PATH_NOT_FOUND};
 
 use super::load::AppContext;
 use super::resolve::Resolved;
@@ -138,7 +138,8 @@ pub(super) async fn load_local(
         kinds: resolved.destination.index.discovery().snapshot(),
     };
     let owner = (&cx.key, resolved.project.name());
-    let read = cx.controller.renders.local(owner, cx.priority, manifests.to_vec(), stamp).await;
+    let budget = Budget::of(cx.world.settings.renderers());
+    let read = cx.controller.renders.local(owner, cx.priority, (manifests.to_vec(), stamp), &budget).await;
     let objects = read.map_err(|failure| match failure {
         RenderFailure::Busy(_) => Unavailable::Busy,
         RenderFailure::Text(text) => failed(text),

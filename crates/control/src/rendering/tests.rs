@@ -260,16 +260,23 @@ async fn sec_07_manifests_of_an_operation_wait_for_their_turn_too() {
         let items = vec![r#"{"":0}"#; items].join(",");
         vec![format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"a"}},"x":[{items}]}}"#)]
     };
+    let local = async |manifests: Vec<String>, budget: Budget| {
+        renders.local((&key, "shop"), Priority::Routine, (manifests, stamp()), &budget).await
+    };
     let turn = renders.compute.turn("other", Size::Large).await;
-    let small = renders.local((&key, "shop"), Priority::Routine, manifest(10), stamp()).now_or_never();
+    let small = local(manifest(10), Budget::default()).now_or_never();
     assert!(small.is_some_and(|read| read.is_ok_and(|objects| objects.len() == 1)));
-    let mut large = Box::pin(renders.local((&key, "shop"), Priority::Routine, manifest(20_000), stamp()));
+    let mut large = Box::pin(local(manifest(20_000), Budget::default()));
     assert!((&mut large).now_or_never().is_none());
     drop(turn);
     assert_eq!(large.await.unwrap().len(), 1);
-    let bomb = renders.local((&key, "shop"), Priority::Routine, manifest(200_000), stamp()).await;
+    let bomb = local(manifest(200_000), Budget::default()).await;
     let text = bomb.map(|_| ()).map_err(text_of).unwrap_err();
     assert!(text.contains(&Budget::default().memory.to_string()), "{text}");
+    // The bounds are those of the settings.
+    let budget = Budget { memory: 200_000, ..Budget::default() };
+    let text = local(manifest(20_000), budget).await.map(|_| ()).map_err(text_of).unwrap_err();
+    assert!(text.contains("200000"), "{text}");
 }
 
 /// Files of a repository, and what is rendered of them.

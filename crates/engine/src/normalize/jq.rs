@@ -3,7 +3,8 @@
 //! jaq's own `del` is an update that fails on everyday input (a list item without the field, an absent parent), so
 //! only `path(f)` is run here and the paths are deleted by us. Everything in jq that can run for ever is counted:
 //! the recursive definitions of the prelude take a step from a budget each time round, native functions that
-//! look outside (`now`, `env`, `input`, `halt`) do not exist, and expressions may not define functions.
+//! look outside (`now`, `env`, `input`, `halt`) do not exist, and expressions may not define functions. How deep values
+//! are nested is bounded ([`nesting`]).
 //!
 //! Not everything can be counted: natives that loop by themselves, texts that are multiplied, and recursion inside
 //! `reduce` run until they are done, out of memory or out of stack. There is no deadline here. Where expressions
@@ -15,12 +16,18 @@ use std::fmt;
 
 use jaq_core::data::HasLut;
 use jaq_core::load::lex::{Lexer, StrPart, Tok, Token};
+use jaq_core::load::parse::Def;
 use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::native::{bome, run, v};
 use jaq_core::{Compiler, Ctx, DataT, Lut, Vars, unwrap_valr};
 use jaq_json::{Num, Val};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use self::nesting::Checks;
+use crate::scripts::ScriptFault;
+
+mod nesting;
 
 /// Rounds of recursive definitions that one run may take.
 const STEPS_MAX: u32 = 50_000;
@@ -39,7 +46,8 @@ const NESTING_MAX: usize = 64;
 const NATIVES_REMOVED: [&str; 9] =
     ["halt", "env", "now", "debug_empty", "stderr_empty", "localtime", "strflocaltime", "input", "inputs"];
 /// Definitions that rest on those, and those that are replaced by counted ones below.
-const DEFINITIONS_REMOVED: [(&str, usize); 11] = [
+const DEFINITIONS_REMOVED: [(&str, usize); 12] = [
+    ("getpath", 1),
     ("halt", 0),
     ("halt_error", 0),
     ("halt_error", 1),
@@ -62,7 +70,16 @@ def range($from; $to; $by): $from
   | if $by > 0 then while(. < $to; . + $by)
     elif $by < 0 then while(. > $to; . + $by)
     else empty end;
+def flat: if flat_value then . else error("nested too deep") end;
+def getpath($path): if $path | short_path then reduce $path[] as $p (.; .[$p]) else error("nested too deep") end;
+def fromjson: if flat_text then unchecked_fromjson else error("nested too deep") end;
 "#;
+/// Names that only our own definitions may use: the native behind a checked definition, and the expression itself.
+const NAMES_RESERVED: [&str; 2] = ["unchecked_fromjson", "checked_rule"];
+/// Why an expression was stopped whose steps are used up, and one whose values are nested too deep.
+const TOO_MANY_STEPS: &str = "it takes too many steps";
+const TOO_MANY_PATHS: &str = "it names too many paths";
+const TOO_DEEP: &str = "it makes a value that is nested more than 1000 levels deep";
 /// Definitions of jq that the libraries lack.
 const EXTRAS: &str = "
 def IN(s): any(s == .; .);
@@ -102,7 +119,35 @@ struct Counted;
 #[derive(Clone, Copy)]
 struct Facts<'a> {
     lut: &'a Lut<Counted>,
-    steps_left: &'a Cell<u32>,
+    run: &'a Run,
+}
+
+/// What one run may still take.
+struct Run {
+    steps_left: Cell<u32>,
+    checks: Checks,
+    /// Why it was stopped, also where the expression caught the error.
+    stopped: Cell<Option<&'static str>>,
+}
+
+impl Run {
+    fn new() -> Self {
+        Self { steps_left: Cell::new(STEPS_MAX), checks: Checks::default(), stopped: Cell::new(None) }
+    }
+
+    fn may_step(&self) -> bool {
+        let left = self.steps_left.get();
+        self.steps_left.set(left.saturating_sub(1));
+        self.may_if(left > 0, TOO_MANY_STEPS)
+    }
+
+    /// Keeps in mind why a run is stopped when it may not go on.
+    fn may_if(&self, may: bool, otherwise: &'static str) -> bool {
+        if !may {
+            self.stopped.set(Some(otherwise));
+        }
+        may
+    }
 }
 
 impl DataT for Counted {
@@ -134,6 +179,7 @@ impl JqPath {
         }
         // The line feeds keep a comment inside the expression from hiding the parenthesis.
         let code = format!("path(\n{expression}\n)");
+        let mut rule = None;
         if let Ok(tokens) = Lexer::new(expression).lex() {
             if tokens.iter().any(defines) {
                 return Err(fault("definitions are not supported".to_owned()));
@@ -141,10 +187,15 @@ impl JqPath {
             if tokens.iter().map(weight).sum::<usize>() > TOKENS_MAX {
                 return Err(fault(format!("more than {TOKENS_MAX} tokens")));
             }
+            let body = load::parse(expression, |parser| parser.term());
+            rule =
+                body.map(|body| Def { name: "checked_rule", args: Vec::new(), body: nesting::checked(body) });
         }
         let arena = Arena::default();
-        let modules = Loader::new(definitions())
-            .load(&arena, File { code: code.as_str(), path: () })
+        // One that cannot be parsed is loaded as it is, for the text of the error.
+        let code = if rule.is_some() { "path(checked_rule)" } else { code.as_str() };
+        let modules = Loader::new(definitions().map(nesting::checked_definition).chain(rule))
+            .load(&arena, File { code, path: () })
             .map_err(|errors| fault(load_reason(&errors)))?;
         let filter = Compiler::default()
             .with_funs(natives())
@@ -156,10 +207,18 @@ impl JqPath {
     /// The paths the expression names and the document has.
     ///
     /// # Errors
-    /// What went wrong, when the run fails.
-    pub fn existing_paths(&self, document: &Value) -> Result<BTreeSet<Vec<PathStep>>, String> {
-        let steps_left = Cell::new(STEPS_MAX);
-        let facts = Facts { lut: &self.filter.lut, steps_left: &steps_left };
+    /// What went wrong, when the run fails, or reaches one of its bounds.
+    pub fn existing_paths(&self, document: &Value) -> Result<BTreeSet<Vec<PathStep>>, ScriptFault> {
+        let run = Run::new();
+        let found = self.paths(document, &run);
+        match run.stopped.get() {
+            Some(reason) => Err(ScriptFault::Stopped(reason.to_owned())),
+            None => found.map_err(ScriptFault::Failed),
+        }
+    }
+
+    fn paths(&self, document: &Value, run: &Run) -> Result<BTreeSet<Vec<PathStep>>, String> {
+        let facts = Facts { lut: &self.filter.lut, run };
         let context = Ctx::<Counted>::new(facts, Vars::new([]));
         let mut found = BTreeSet::new();
         for (count, path) in self.filter.id.run((context, to_val(document))).map(unwrap_valr).enumerate() {
@@ -167,7 +226,10 @@ impl JqPath {
                 Ok(Val::Arr(steps)) if count < PATHS_MAX => {
                     resolve(document, None, &steps, &mut Vec::new(), &mut found);
                 }
-                Ok(_) => return Err("it names too many paths".to_owned()),
+                Ok(_) => {
+                    run.stopped.set(Some(TOO_MANY_PATHS));
+                    return Err(TOO_MANY_PATHS.to_owned());
+                }
                 Err(error) => return Err(error.to_string().chars().take(ERROR_CHARACTERS_MAX).collect()),
             }
         }
@@ -175,8 +237,8 @@ impl JqPath {
     }
 }
 
-fn definitions() -> impl Iterator<Item = load::parse::Def<&'static str>> {
-    let kept = |def: &load::parse::Def<&'static str>| {
+fn definitions() -> impl Iterator<Item = Def<&'static str>> {
+    let kept = |def: &Def<&'static str>| {
         !DEFINITIONS_REMOVED.iter().any(|(name, arity)| def.name == *name && def.args.len() == *arity)
     };
     let ours = |code: &'static str| load::parse(code, |parser| parser.defs()).unwrap_or_default();
@@ -195,17 +257,28 @@ fn definitions() -> impl Iterator<Item = load::parse::Def<&'static str>> {
 }
 
 fn natives() -> impl Iterator<Item = jaq_core::native::Fun<Counted>> {
-    let step = run::<Counted>(("step", v(0), |cv| {
-        let steps_left = cv.0.data().steps_left;
-        let may = steps_left.get() > 0;
-        steps_left.set(steps_left.get().saturating_sub(1));
-        bome(Ok(Val::Bool(may)))
+    let step = run::<Counted>(("step", v(0), |cv| bome(Ok(Val::Bool(cv.0.data().run.may_step())))));
+    let flat_value = run::<Counted>(("flat_value", v(0), |cv| {
+        let run = cv.0.data().run;
+        bome(Ok(Val::Bool(run.may_if(run.checks.is_flat(&cv.1), TOO_DEEP))))
     }));
+    let flat_text = run::<Counted>(("flat_text", v(0), |cv| {
+        bome(Ok(Val::Bool(cv.0.data().run.may_if(nesting::is_flat_text(&cv.1), TOO_DEEP))))
+    }));
+    let short_path = run::<Counted>(("short_path", v(0), |cv| {
+        let is_short = !matches!(&cv.1, Val::Arr(steps) if steps.len() > nesting::DEPTH_MAX);
+        bome(Ok(Val::Bool(cv.0.data().run.may_if(is_short, TOO_DEEP))))
+    }));
+    let reserved = |(name, args, native): jaq_core::native::Fun<Counted>| match name {
+        "fromjson" => ("unchecked_fromjson", args, native),
+        _ => (name, args, native),
+    };
     jaq_core::funs()
         .chain(jaq_std::funs())
         .chain(jaq_json::funs())
         .filter(|(name, args, _)| !NATIVES_REMOVED.contains(name) && (*name != "range" || args.len() != 3))
-        .chain([step])
+        .map(reserved)
+        .chain([step, flat_value, flat_text, short_path])
 }
 
 /// Deepest nesting of brackets, those inside texts counted too.
@@ -223,10 +296,10 @@ fn nesting(expression: &str) -> usize {
     deepest
 }
 
-/// Whether a token is, or holds, the start of a definition.
+/// Whether a token is, or holds, the start of a definition, or a name of our own.
 fn defines(token: &Token<&str>) -> bool {
     match &token.1 {
-        Tok::Word => token.0 == "def",
+        Tok::Word => token.0 == "def" || NAMES_RESERVED.contains(&token.0),
         Tok::Block(tokens) => tokens.iter().any(defines),
         Tok::Str(parts) => parts.iter().any(|part| match part {
             StrPart::Term(token) => defines(token),

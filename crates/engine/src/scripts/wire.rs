@@ -31,7 +31,7 @@ enum Question<'a> {
     },
 }
 
-/// An answer: the result, or the program's own error.
+/// An answer: the result, the program's own error, or the bound that stopped it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Answer {
@@ -40,6 +40,16 @@ enum Answer {
     Health(Option<(Cow<'static, str>, String)>),
     Data(Value),
     Failed(String),
+    Stopped(String),
+}
+
+impl From<ScriptFault> for Answer {
+    fn from(fault: ScriptFault) -> Self {
+        match fault {
+            ScriptFault::Failed(reason) => Self::Failed(reason),
+            ScriptFault::Stopped(reason) => Self::Stopped(reason),
+        }
+    }
 }
 
 /// The question whether an expression compiles; one answer.
@@ -76,24 +86,22 @@ pub fn ask_data(script: DataScript<'_>, object: &Value) -> Vec<u8> {
 /// Reads the answer to [`ask_check`].
 ///
 /// # Errors
-/// What is wrong with the expression, when it does not compile.
-pub fn read_check(answer: &[u8]) -> Result<(), String> {
+/// When the expression does not compile: [`ScriptFault::Failed`] with what is wrong with it.
+pub fn read_check(answer: &[u8]) -> Result<(), ScriptFault> {
     match read(answer) {
         Answer::Fine => Ok(()),
-        Answer::Failed(reason) => Err(reason),
-        Answer::Paths(_) | Answer::Health(_) | Answer::Data(_) => Err(MISFIT.to_owned()),
+        other => Err(fault(other)),
     }
 }
 
 /// Reads one of the answers to [`ask_paths`].
 ///
 /// # Errors
-/// When the expression failed.
+/// When the expression failed or was stopped.
 pub fn read_paths(answer: &[u8]) -> Result<Paths, ScriptFault> {
     match read(answer) {
         Answer::Paths(paths) => Ok(paths),
-        Answer::Failed(reason) => Err(ScriptFault::Failed(reason)),
-        Answer::Fine | Answer::Health(_) | Answer::Data(_) => Err(ScriptFault::Failed(MISFIT.to_owned())),
+        other => Err(fault(other)),
     }
 }
 
@@ -104,8 +112,7 @@ pub fn read_paths(answer: &[u8]) -> Result<Paths, ScriptFault> {
 pub fn read_data(answer: &[u8]) -> Result<Value, ScriptFault> {
     match read(answer) {
         Answer::Data(value) => Ok(value),
-        Answer::Failed(reason) => Err(ScriptFault::Failed(reason)),
-        Answer::Fine | Answer::Health(_) | Answer::Paths(_) => Err(ScriptFault::Failed(MISFIT.to_owned())),
+        other => Err(fault(other)),
     }
 }
 
@@ -120,8 +127,7 @@ pub fn read_health(answer: &[u8]) -> Result<Option<Health>, HealthError> {
             Some(status) => Ok(Some(Health { status, message })),
             None => Err(HealthError { message: MISFIT.to_owned() }),
         },
-        Answer::Failed(message) => Err(HealthError { message }),
-        Answer::Fine | Answer::Paths(_) | Answer::Data(_) => Err(HealthError { message: MISFIT.to_owned() }),
+        other => Err(HealthError { message: fault(other).to_string() }),
     }
 }
 
@@ -141,8 +147,8 @@ pub fn answer(question: &[u8], mut answered: impl FnMut(Vec<u8>) -> bool) {
                         delete_paths(&mut document, &paths);
                         Answer::Paths(paths)
                     }
-                    Some(Err(fault)) => Answer::Failed(fault.to_string()),
-                    None => Answer::Failed(MISFIT.to_owned()),
+                    Some(Err(fault)) => fault.into(),
+                    None => Answer::Stopped(MISFIT.to_owned()),
                 };
                 if !answered(written(&answer)) {
                     return;
@@ -162,19 +168,32 @@ pub fn answer(question: &[u8], mut answered: impl FnMut(Vec<u8>) -> bool) {
         Ok(Question::Data { text, params, now, object }) => {
             let script = DataScript { text: &text, params: params.as_deref(), now };
             let found = InProcess.data(script, &object);
-            answered(written(&found.map_or_else(|fault| Answer::Failed(fault.to_string()), Answer::Data)));
+            answered(written(&found.map_or_else(Answer::from, Answer::Data)));
         }
         Err(error) => {
-            answered(written(&Answer::Failed(format!("the question cannot be read: {error}"))));
+            // The program did not run.
+            answered(written(&Answer::Stopped(format!("the object or the program cannot be read: {error}"))));
         }
     }
 }
 
-const MISFIT: &str = "the answer does not fit the question";
+const MISFIT: &str = "its result does not fit the question";
 
 fn read(answer: &[u8]) -> Answer {
     serde_json::from_slice(answer)
-        .unwrap_or_else(|error| Answer::Failed(format!("the answer cannot be read: {error}")))
+        .unwrap_or_else(|error| Answer::Stopped(format!("its result cannot be read: {error}")))
+}
+
+/// The fault of an answer that has no result, or another one than was asked for. What the program did not cause is no
+/// failure of it, so that it is not dropped like one.
+fn fault(answer: Answer) -> ScriptFault {
+    match answer {
+        Answer::Failed(reason) => ScriptFault::Failed(reason),
+        Answer::Stopped(reason) => ScriptFault::Stopped(reason),
+        Answer::Fine | Answer::Paths(_) | Answer::Health(_) | Answer::Data(_) => {
+            ScriptFault::Stopped(MISFIT.to_owned())
+        }
+    }
 }
 
 fn written(message: &impl Serialize) -> Vec<u8> {
@@ -204,7 +223,8 @@ mod tests {
         let here = InProcess.jq_paths(&expressions, &document);
         assert_eq!(found.iter().map(|one| read_paths(one)).collect::<Vec<_>>(), here);
         assert!(here[2].is_err() && here[3].is_ok());
-        assert!(read_check(&answers(&ask_check(".a["))[0]).unwrap_err().contains("expected"));
+        let fault = read_check(&answers(&ask_check(".a["))[0]).unwrap_err();
+        assert!(matches!(fault, ScriptFault::Failed(reason) if reason.contains("expected")));
         assert_eq!(read_check(&answers(&ask_check(".a"))[0]), Ok(()));
     }
 
@@ -235,5 +255,33 @@ mod tests {
         assert!(read_data(&answers(&ask_check(".a"))[0]).is_err());
         assert!(read_health(b"{").is_err());
         assert!(read_paths(&answers(b"nonsense")[0]).is_err());
+    }
+
+    /// What the program did not cause was dropped like a failure of the program, without a condition.
+    #[test]
+    fn eng_69_faults_between_processes_stop_a_program() {
+        let mut deep = json!(1);
+        for _ in 0..200 {
+            deep = json!([deep]);
+        }
+        let expressions = [
+            ".a",
+            "select((reduce range(49000) as $i (0; [.]) | length) == 0)",
+            "select([range(1; 60000)] == [])",
+        ];
+        for (question, reason) in [
+            (ask_paths(&expressions[..1], &deep), "cannot be read"),
+            (ask_paths(&expressions[1..2], &json!({"a": 1})), "nested more than 1000 levels deep"),
+            (ask_paths(&expressions[2..], &json!({"a": 1})), "too many steps"),
+        ] {
+            let found = read_paths(&answers(&question)[0]);
+            assert!(matches!(&found, Err(ScriptFault::Stopped(text)) if text.contains(reason)), "{found:?}");
+        }
+        for answer in [&b"{"[..], b"\"fine\""] {
+            assert!(matches!(read_paths(answer), Err(ScriptFault::Stopped(_))));
+            assert!(matches!(read_data(answer), Err(ScriptFault::Stopped(_))));
+        }
+        let here = InProcess.jq_paths(&expressions[1..2], &json!({"a": 1})).remove(0);
+        assert_eq!(here, read_paths(&answers(&ask_paths(&expressions[1..2], &json!({"a": 1})))[0]));
     }
 }

@@ -168,6 +168,9 @@ impl Stage {
                 .await
                 .with_context(|| format!("{kind} {name}"))?;
         }
+        let clock = Clock::of_timers(BEGIN.parse()?);
+        // Scripts and expressions of what is rehearsed may come from anywhere; they run where they can be killed.
+        let interpreters = Interpreters::children(tiphys_process::worker::PROGRAM.into(), &clock);
         let ways = clusters.iter().map(|(address, sim)| (address.clone(), connection(address, sim, tape)));
         let controller = Controller::start(ControllerOptions {
             namespace: play.namespace.clone(),
@@ -180,10 +183,10 @@ impl Stage {
             application_sets: true,
             workers: 4,
             surroundings: Surroundings {
-                clock: Clock::of_timers(BEGIN.parse()?),
+                clock,
                 random: Random::seeded(1),
                 compute: Compute::inline(),
-                interpreters: Interpreters::in_process(),
+                interpreters,
                 repositories: Some(servers),
                 services: Services::of_network(),
                 clusters: ways.collect(),

@@ -42,7 +42,8 @@ fn covers(heading: &str, paths: &BTreeSet<String>) {
     let missing: Vec<&String> =
         paths.iter().filter(|path| !rows.iter().any(|row| is_about(row, path))).collect();
     assert!(missing.is_empty(), "docs/isolation.md, {heading}: no row for {missing:#?}");
-    let idle: Vec<&String> = rows.iter().filter(|row| !paths.iter().any(|path| is_about(row, path))).collect();
+    let idle: Vec<&String> =
+        rows.iter().filter(|row| !paths.iter().any(|path| is_about(row, path))).collect();
     assert!(idle.is_empty(), "docs/isolation.md, {heading}: nothing is {idle:#?}");
 }
 

@@ -8,6 +8,7 @@ use tiphys_control::Interpreters;
 use tiphys_engine::health::{HealthOverrides, evaluate_with};
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::scripts::{DataScript, Runner, ScriptFault};
+use tiphys_lab::eval::{Fault, Strictness, evaluate};
 use tiphys_render::jsonnet::{JsonnetError, Program, TreeImports};
 use tiphys_render::{MemoryTree, TreePath};
 use tiphys_source::Clock;
@@ -156,4 +157,90 @@ fn sec_10_hostile_jsonnet_is_stopped() {
         assert_eq!(run("(import 'lib.libsonnet').a").as_deref(), Ok("\"b\""));
     }
     assert!(matches!(run("error 'x'"), Err(JsonnetError::Program(_))));
+}
+
+/// The question of `eval` about the health of a `ConfigMap` by a script.
+fn eval_health(script: &str) -> Result<Value, Fault> {
+    let input = json!({"live": document(), "settings": {
+        "resource.customizations.health.ConfigMap": script,
+        "resource.customizations.useOpenLibs.ConfigMap": "true",
+    }});
+    evaluate("engine.health", input, Strictness::Lenient)
+}
+
+/// Each of these calls worked for minutes: `eval` starts no process that could be killed, and counts what they do.
+#[test]
+fn sec_07_costly_lua_patterns_end_in_eval() {
+    let text = "local s = string.rep('a', 3000000) ";
+    for call in ["s:gsub('a*b', '')", "s:find('.-.-b')", "(function() while true do s:upper() end end)()"] {
+        let found = eval_health(&format!("{text} local r = {call} return {{status = 'Healthy'}}")).unwrap();
+        assert_eq!(found["health"]["status"], "Unknown", "{call}");
+        let message = found["health"]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("context deadline exceeded"), "{call}: {message}");
+    }
+    let honest = "local n = obj.data.a:gsub('%d', '<%0>') return {status = 'Healthy', message = n}";
+    assert_eq!(eval_health(honest).unwrap()["health"], json!({"status": "Healthy", "message": "<1>"}));
+}
+
+/// A rule that is stopped is an error of the comparison in `eval`, as it is a condition of the controller.
+#[test]
+fn eng_69_eval_names_a_stopped_rule() {
+    let deep = "select((reduce range(49000) as $i (0; [.])) != 0)";
+    let rule = json!({"kind": "ConfigMap", "jqPathExpressions": [deep]});
+    let application = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "a"}, "spec": {"project": "default", "ignoreDifferences": [rule]}});
+    let input = json!({"application": application, "target": document(), "live": document()});
+    let fault = evaluate("engine.diff", input, Strictness::Lenient).unwrap_err();
+    assert!(fault.message.contains("nested more than 1000 levels deep"), "{}", fault.message);
+    let runner = interpreters().runner("app", DEADLINE);
+    let found = runner.jq_paths(&[deep], &document());
+    assert!(
+        matches!(&found[..], [Err(ScriptFault::Stopped(text))] if text.contains("1000 levels")),
+        "{found:?}"
+    );
+}
+
+/// Comparing long texts is one instruction, which no step counts: only a process that can be killed ends this.
+#[test]
+fn sec_10_commands_run_scripts_in_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "local s = string.rep('a', 8000000) local t, u = s .. 'b', s .. 'c' \
+                  for i = 1, 3000000 do local x = t < u end return {status = 'Healthy'}";
+    let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": {
+        "resource.customizations.health.ConfigMap": script,
+        "resource.customizations.useOpenLibs.ConfigMap": "true",
+    }});
+    let [object, settings] = [("object.json", document()), ("cm.json", settings)].map(|(name, value)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, value.to_string()).unwrap();
+        path
+    });
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tiphys"))
+        .args(["admin", "settings", "resource-overrides", "health"])
+        .arg(object)
+        .arg("--argocd-cm-path")
+        .arg(settings)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("STATUS: Unknown") && text.contains("took longer than 1000ms"),
+        "{text} {output:?}"
+    );
+}
+
+/// The bounds of renderings were those of the defaults, whatever the settings say.
+#[test]
+fn sec_07_eval_renders_within_the_bounds_of_the_settings() {
+    let render = |settings: Value| {
+        let input = json!({"source": {"repoURL": "https://git.acme.test/a", "path": "."}, "settings": settings,
+        "repos": [{"url": "https://git.acme.test/a", "files": {
+            "Chart.yaml": "{apiVersion: v2, name: a, version: 1.0.0}",
+            "templates/a.yaml": "{{ range until 200 }}{{ range until 500 }}{{ $x := sha256sum `x` }}{{ end }}{{ end }}{apiVersion: v1, kind: A, metadata: {name: a}}",
+        }}]});
+        evaluate("render.manifests", input, Strictness::Lenient)
+    };
+    assert!(render(json!({})).is_ok());
+    let fault = render(json!({"tiphys.renderer.steps": "1000000"})).unwrap_err();
+    assert!(fault.message.contains("steps"), "{}", fault.message);
 }

@@ -184,3 +184,36 @@ fn sec_07_many_items_go_at_once() {
         [json!({"x": [1, 2], "y": 0}), json!({"x": [1, 2]}), json!({"x": [1], "y": 0})]
     );
 }
+
+/// In a child of the controller such a value was too deep for the stack, in `eval` it was not: the same bound holds for
+/// both, and the rule is stopped, which users see.
+#[test]
+fn eng_69_values_nested_too_deep_stop_the_expression() {
+    let found = |expression: &str| JqPath::compile(expression).unwrap().existing_paths(&pod());
+    for expression in [
+        "select((reduce range(49000) as $i (0; [.])) != 0)",
+        "select((reduce range(49000) as $i (0; [.]) | tojson | length) == 0)",
+        "select([foreach range(49000) as $i (0; {a: .})] | length == 0)",
+        "select(({} | setpath([range(40000) | tostring]; 1)) != 0)",
+        "select((([range(40000)] | map(\"[\") | add) | fromjson?) != 0)",
+        "(reduce range(49000) as $i (0; [.]))? // .spec",
+    ] {
+        let stopped = ScriptFault::Stopped(TOO_DEEP.to_owned());
+        assert_eq!(found(expression), Err(stopped), "{expression}");
+    }
+    let steps = found("select([range(60000)] == [])");
+    assert_eq!(steps, Err(ScriptFault::Stopped(TOO_MANY_STEPS.to_owned())));
+    assert!(matches!(found("error"), Err(ScriptFault::Failed(_))));
+    for (expression, count) in [
+        (".spec.containers[] | select(([.name] | add) == (reduce .name as $x (\"\"; . + $x)))", 3),
+        (".spec | getpath([\"containers\", 0])", 1),
+        (".spec.containers[] | select((\"{\\\"a\\\": 1}\" | fromjson.a) == 1)", 3),
+        ("reduce (\"spec\", \"containers\") as $p (.; .[$p])", 1),
+        (".spec.containers[] | select((reduce range(900) as $i (0; [.])) != 0)", 3),
+    ] {
+        assert_eq!(found(expression).map(|paths| paths.len()), Ok(count), "{expression}");
+    }
+    for reserved in ["unchecked_fromjson", "checked_rule"] {
+        assert!(JqPath::compile(reserved).is_err());
+    }
+}

@@ -255,6 +255,9 @@ fn compare_pair(input: &mut Input) -> Result<Value, Fault> {
         DiffOptions { ignore: &ignore, settings: settings.for_application(application.sync_options()) };
     let side = |member: &str| Some(input.get(member)).filter(|value| !value.is_null());
     let result = diff(side("target"), side("live"), &options).map_err(Fault::invalid)?;
+    if let Some(note) = ignore.stopped().pop_first() {
+        return Err(Fault::invalid(note));
+    }
     let status = if result.modified { SyncStatusCode::OutOfSync } else { SyncStatusCode::Synced };
     Ok(json!({
         "status": status.as_str(),

@@ -186,9 +186,11 @@ fn manifests(input: &mut Input) -> Result<Value, Fault> {
         cluster: ClusterFacts::new(input.text("kubeVersion"), versions),
         ..RenderContext::default()
     };
-    let context = context.with_settings(&world::settings(input));
-    let results = render::manifests(&sources, &context, &Budget::default(), |url| repositories.tree_of(url))
-        .map_err(fault)?;
+    let settings = world::settings(input);
+    let context = context.with_settings(&settings);
+    let budget = Budget::of(settings.renderers());
+    let results =
+        render::manifests(&sources, &context, &budget, |url| repositories.tree_of(url)).map_err(fault)?;
     let tracking = world::tracking(input);
     let (mut objects, mut types, mut summaries) = (Vec::new(), Vec::new(), Vec::new());
     for result in results {

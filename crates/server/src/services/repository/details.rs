@@ -1,7 +1,7 @@
 //! What a source holds, for somebody who edits it (API-174, REP-51, RND-153).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -16,17 +16,16 @@ use tiphys_render::plan::RenderContext;
 use tiphys_render::{Budget, Code as RenderCode, Inputs, Reason, RenderError};
 use tiphys_service::application as rules;
 use tiphys_service::fetcher::{FetchError, Fetcher, content};
-use tiphys_source::Repository;
+use tiphys_source::{Compute, Repository, Size};
 use tiphys_tree::Tree;
 use tiphys_wire::status::Code;
-use tokio::sync::Semaphore;
 
 use super::questions::{check_permitted, find};
 use crate::call::Status;
 use crate::services::context::{Context, denied, hidden, source_failed};
 
-/// Sources that are looked at at a time: an overlay has to be built for it.
-static TURNS: Semaphore = Semaphore::const_new(2);
+/// Threads of a process without a controller, in whose turns sources are computed otherwise.
+static OWN_COMPUTE: LazyLock<Compute> = LazyLock::new(Compute::threads);
 /// Time for one.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -119,21 +118,20 @@ impl Look<'_> {
         let fetched = content(sources, repository, self.source, &self.source.target_revision).await;
         let (revision, tree) = fetched.map_err(|error| source_failed(&error))?;
         let request = Arc::new(context.request(self.source, &revision));
-        // It is never closed.
-        let _turn = TURNS.acquire().await;
         let cancelled = Arc::new(AtomicBool::new(false));
         let _stops = StopOnDrop(Arc::clone(&cancelled));
+        let budget = Budget { cancelled: Some(cancelled), ..Budget::of(installation.settings.renderers()) };
+        let compute = self.context.parts.live.as_ref().and_then(|live| live.compute());
+        let compute = compute.unwrap_or_else(|| OWN_COMPUTE.clone());
         let mut conversation = Conversation::default();
         loop {
-            let budget = Budget { cancelled: Some(Arc::clone(&cancelled)), ..Budget::default() };
             let (request, files) = (Arc::clone(&request), Arc::clone(&tree));
             let supplies = Arc::clone(conversation.supplies());
-            let looking = tokio::task::spawn_blocking(move || {
-                details(&request, &Inputs { supplies: &supplies, ..Inputs::of(files.as_ref()) }, &budget)
-            });
-            let looked =
-                looking.await.map_err(|_ended| Status::internal("the source cannot be looked at"))?;
-            let needs = match looked.map_err(|error| failed(&error))? {
+            let work = move |budget: &Budget| {
+                details(&request, &Inputs { supplies: &supplies, ..Inputs::of(files.as_ref()) }, budget)
+            };
+            // The turn ends before anything is fetched.
+            let needs = match in_turn(&compute, self.project.name(), &budget, work).await? {
                 Outcome::Done(found) => return Ok(found),
                 Outcome::Needs(needs) => needs,
             };
@@ -208,6 +206,30 @@ impl Look<'_> {
     }
 }
 
+/// Computes in a turn of a project: in a small one, and in the large one if the memory of that does not suffice. The turn
+/// ends with the work, also when the caller does not wait for it any more (INV-16).
+async fn in_turn<T: Send + 'static>(
+    compute: &Compute,
+    project: &str,
+    budget: &Budget,
+    work: impl Fn(&Budget) -> Result<T, RenderError> + Clone + Send + 'static,
+) -> Result<T, Status> {
+    let run = async |size: Size, budget: Budget| {
+        let turn = compute.turn(project, size).await;
+        let work = work.clone();
+        let run = move || {
+            let _turn = turn;
+            work(&budget)
+        };
+        compute.run(run).await.map_err(|_panic| Status::internal("the source cannot be looked at"))
+    };
+    let found = match run(Size::Small, budget.small()).await? {
+        Err(error) if error.reason == Reason::MemoryExceeded => run(Size::Large, budget.clone()).await?,
+        found => found,
+    };
+    found.map_err(|error| failed(&error))
+}
+
 /// Ends work on another thread when nobody waits for it any more.
 struct StopOnDrop(Arc<AtomicBool>);
 
@@ -270,4 +292,40 @@ fn announcement(one: Value) -> Value {
         _ => false,
     };
     Value::Object(members.into_iter().filter(|(name, value)| is_known(name, value)).collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    /// Each caller had one of two turns, also while it waited for another server.
+    #[tokio::test]
+    async fn inv_16_details_of_a_source_take_a_turn_of_the_project() {
+        let compute = Compute::inline();
+        let budget = Budget::default();
+        let sizes = |budget: &Budget| Ok(budget.live_bytes);
+        let held = compute.turn("blue", Size::Small).await;
+        let mut waiting = Box::pin(in_turn(&compute, "red", &budget, sizes));
+        assert!((&mut waiting).now_or_never().is_none());
+        drop(held);
+        assert_eq!(waiting.await.unwrap(), budget.small().live_bytes);
+        // Nothing is held between two questions.
+        assert!(compute.turn("blue", Size::Small).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn sec_07_details_of_a_source_have_the_bounds_of_renderings() {
+        let compute = Compute::inline();
+        let budget = Budget { live_bytes: 200 << 20, ..Budget::default() };
+        let needs = |budget: &Budget| match budget.live_bytes {
+            bytes if bytes >= 200 << 20 => Ok(bytes),
+            _ => Err(RenderError::new(Reason::MemoryExceeded, "too large")),
+        };
+        assert_eq!(in_turn(&compute, "red", &budget, needs).await.unwrap(), 200 << 20);
+        let small = Budget::default();
+        assert!(in_turn(&compute, "red", &small, needs).await.is_err());
+        assert!(compute.turn("red", Size::Large).now_or_never().is_some());
+    }
 }
