@@ -3,6 +3,9 @@
 //! A bounded number of workers is busy with one cluster, or waits for one repository or plugin or to render a large source,
 //! at the same time; whoever comes on top of that gives its worker back and is put into the queue again when a place
 //! becomes free. Nobody asks in a circle.
+//!
+//! All that one project does has a bound, too, however many repositories and clusters it names: three quarters of the
+//! workers, and half of them for its sources.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +14,7 @@ use parking_lot::Mutex;
 use tiphys_api::cluster::ClusterKey;
 
 use crate::app_key::AppKey;
-use crate::queue::Priority;
+use crate::queue::{Priority, Row};
 use crate::scheduler::Scheduler;
 
 /// What applications share, and may find slow.
@@ -21,6 +24,11 @@ pub(crate) enum Shared {
     Repository(String),
     /// A destination cluster, by its identity.
     Cluster(ClusterKey),
+    /// Workers of a project, whatever they do, by its name; of Applications that name a project which does not permit their
+    /// namespace, by the namespace and a slash.
+    Project(String),
+    /// Sources of a project that are resolved, fetched and rendered, by its name.
+    Sources(String),
     /// A plugin, by its name; an empty one stands for all that are asked whether a source is theirs.
     Plugin(String),
     /// The one turn of sources that take much memory.
@@ -36,15 +44,29 @@ pub(crate) enum Shared {
 pub(crate) struct Limits {
     /// At one repository or plugin, or for renderings of one project, large ones besides.
     pub(crate) repository: usize,
-    /// At one cluster, or for the turn of large renderings.
+    /// At one cluster, for the turn of large renderings, or with the sources of one project.
     pub(crate) cluster: usize,
+    /// With Applications of one project.
+    pub(crate) project: usize,
 }
 
 impl Limits {
-    /// At most half of the workers for one cluster, and of those half for one repository.
+    /// At most half of the workers for one cluster, and of those half for one repository; three quarters for one project.
     pub(crate) fn of(workers: usize) -> Self {
         let cluster = (workers / 2).max(1);
-        Self { repository: cluster.div_ceil(2), cluster }
+        Self { repository: cluster.div_ceil(2), cluster, project: (workers - workers.div_ceil(4)).max(1) }
+    }
+
+    /// How many may be inside.
+    fn at(self, shared: &Shared) -> usize {
+        match shared {
+            Shared::Repository(_)
+            | Shared::Plugin(_)
+            | Shared::LargeRenderingOf(_)
+            | Shared::Rendering(_) => self.repository,
+            Shared::Cluster(_) | Shared::LargeRendering | Shared::Sources(_) => self.cluster,
+            Shared::Project(_) => self.project,
+        }
     }
 }
 
@@ -62,12 +84,13 @@ struct Gate {
     outside: Line,
 }
 
-/// Applications that found no place; bounded by their number, each stands once. Urgent ones go first.
+/// Applications that found no place; bounded by their number, each stands once. Urgent ones go first, a few at a time.
 #[derive(Default)]
 struct Line {
     standing: HashMap<AppKey, Priority>,
     urgent: VecDeque<AppKey>,
     routine: VecDeque<AppKey>,
+    row: Row,
 }
 
 impl Line {
@@ -84,16 +107,20 @@ impl Line {
     }
 
     fn pop(&mut self) -> Option<(AppKey, Priority)> {
-        loop {
-            let (key, priority) = match self.urgent.pop_front() {
-                Some(key) => (key, Priority::Urgent),
-                None => (self.routine.pop_front()?, Priority::Routine),
+        for priority in self.row.order() {
+            let list = match priority {
+                Priority::Urgent => &mut self.urgent,
+                Priority::Routine => &mut self.routine,
             };
-            if self.standing.get(&key) == Some(&priority) {
-                self.standing.remove(&key);
-                return Some((key, priority));
+            while let Some(key) = list.pop_front() {
+                if self.standing.get(&key) == Some(&priority) {
+                    self.standing.remove(&key);
+                    self.row.took(priority, !self.routine.is_empty());
+                    return Some((key, priority));
+                }
             }
         }
+        None
     }
 }
 
@@ -118,13 +145,7 @@ impl Gates {
     ) -> Option<Vec<Place>> {
         let mut places = Vec::new();
         for shared in all {
-            let limit = match shared {
-                Shared::Repository(_)
-                | Shared::Plugin(_)
-                | Shared::LargeRenderingOf(_)
-                | Shared::Rendering(_) => self.limits.repository,
-                Shared::Cluster(_) | Shared::LargeRendering => self.limits.cluster,
-            };
+            let limit = self.limits.at(&shared);
             let mut state = self.state.lock();
             let gate = state.entry(shared.clone()).or_default();
             if gate.inside >= limit {
@@ -173,7 +194,7 @@ mod tests {
 
     fn gates(limit: usize) -> (Gates, Scheduler) {
         let queue = Scheduler::new(tiphys_source::Clock::real());
-        (Gates::new(Limits { repository: limit, cluster: limit }, queue.clone()), queue)
+        (Gates::new(Limits { repository: limit, cluster: limit, project: limit }, queue.clone()), queue)
     }
 
     fn at(urls: &[&str]) -> Vec<Shared> {
@@ -227,9 +248,33 @@ mod tests {
     }
 
     #[test]
+    fn inv_16_workers_are_left_whatever_a_project_names() {
+        let key = AppKey::new("argocd", "a");
+        for workers in [2, 3, 4, 5, 8, 40, 41] {
+            let gates = Gates::new(Limits::of(workers), Scheduler::new(tiphys_source::Clock::real()));
+            let enter = |project: &str, number: usize| {
+                let cluster = ClusterKey::shared(&number.to_string());
+                let all = [Shared::Cluster(cluster), Shared::Project(project.to_owned())];
+                gates.enter(&key, Priority::Urgent, all)
+            };
+            let fetch = |project: &str, number: usize| {
+                let all =
+                    [Shared::Sources(project.to_owned()), Shared::Repository(format!("{project}{number}"))];
+                gates.enter(&key, Priority::Urgent, all)
+            };
+            let greedy: Vec<_> = (0..workers).filter_map(|number| enter("greedy", number)).collect();
+            assert!(greedy.len() < workers && 2 * greedy.len() >= workers, "{workers}");
+            assert!(enter("quiet", workers).is_some(), "{workers}");
+            let fetching: Vec<_> = (0..workers).filter_map(|number| fetch("greedy", number)).collect();
+            assert_eq!(fetching.len(), workers / 2, "{workers}");
+            assert!(fetch("quiet", 0).is_some(), "{workers}");
+        }
+    }
+
+    #[test]
     fn ctl_141_half_of_the_workers_are_kept_from_every_cluster() {
         let limits = Limits::of(40);
-        assert_eq!((limits.cluster, limits.repository), (20, 10));
+        assert_eq!((limits.cluster, limits.repository, limits.project), (20, 10, 30));
         assert_eq!((Limits::of(1).cluster, Limits::of(1).repository), (1, 1));
         let (gates, _) = gates(1);
         let key = AppKey::new("argocd", "a");

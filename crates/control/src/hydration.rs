@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tiphys_api::Application;
 use tiphys_lifecycle::hydration::group::GroupKey;
 use tiphys_lifecycle::hydration::record::Request;
+use tiphys_source::on_behalf_of;
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -122,7 +123,8 @@ async fn work_groups(context: Arc<Context>, cancel: CancellationToken) {
     while let Some(lease) = cancel.run_until_cancelled(context.hydrations.groups.next()).await.flatten() {
         let group = lease.key().clone();
         context.hydrations.running.lock().insert(group.clone());
-        let run = std::panic::AssertUnwindSafe(Box::pin(run::run(&context, &group))).catch_unwind().await;
+        let run = on_behalf_of(&group.project, Box::pin(run::run(&context, &group)));
+        let run = std::panic::AssertUnwindSafe(run).catch_unwind().await;
         context.hydrations.running.lock().remove(&group);
         if run.is_err() {
             tracing::error!(repository = %group.repository, branch = %group.branch,

@@ -55,7 +55,8 @@ pub(crate) async fn follow(context: Arc<Context>, cancel: CancellationToken) {
 
 /// Asks those whom the change since the last look concerns; returns the commit that was seen.
 async fn look(context: &Context, reference: Reference, last: Option<String>) -> (Reference, Option<String>) {
-    let (head, files) = match changed(context, &reference, last).await {
+    let changed = Box::pin(changed(context, &reference, last));
+    let (head, files) = match tiphys_source::on_behalf_of(&reference.project, changed).await {
         Ok((head, files)) => (Some(head), files),
         Err(reason) => {
             tracing::debug!(url = %reference.url, reason, "what a push changed could not be found out");

@@ -1,10 +1,11 @@
 //! The keyed queue: one place that serialises all work about one object (STY-82).
 //!
 //! A key is held by at most one worker. A key added while it is held comes back when it is released; a key
-//! added twice is handled once. Urgent keys go before routine ones. The bound is the number of keys, which is
-//! the number of applications.
+//! added twice is handled once. Urgent keys go before routine ones, a few at a time ([`Row`]). The bound is the
+//! number of keys, which is the number of applications.
 
 mod measures;
+mod row;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 
 use measures::Counted;
 pub(crate) use measures::Measures;
+pub(crate) use row::Row;
 
 /// Timers in the heap, per key, before outdated ones are thrown out.
 const TIMERS_PER_KEY_MAX: usize = 8;
@@ -44,6 +46,7 @@ struct State<K> {
     keys: HashMap<K, KeyState>,
     urgent: VecDeque<K>,
     routine: VecDeque<K>,
+    row: Row,
     timers: BinaryHeap<Reverse<Timer<K>>>,
     /// Whether somebody waits for the next timer. One does: if all who are idle did, each timer would wake them all.
     is_timed: bool,
@@ -106,6 +109,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             keys: HashMap::new(),
             urgent: VecDeque::new(),
             routine: VecDeque::new(),
+            row: Row::default(),
             timers: BinaryHeap::new(),
             is_timed: false,
             closed: false,
@@ -302,7 +306,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     fn pop(&mut self, now: Instant) -> Option<(K, Priority)> {
-        for priority in [Priority::Urgent, Priority::Routine] {
+        for priority in self.row.order() {
             while let Some(key) = self.list(priority).pop_front() {
                 let Some(entry) = self.keys.get_mut(&key) else { continue };
                 if let Some((waiting, since)) = entry.waiting
@@ -311,6 +315,7 @@ impl<K: Clone + Eq + Hash> State<K> {
                 {
                     entry.waiting = None;
                     entry.held = Some(now);
+                    self.row.took(priority, !self.routine.is_empty());
                     self.counted.waits.observe(now.saturating_duration_since(since).as_secs_f64());
                     return Some((key, priority));
                 }
@@ -427,6 +432,30 @@ mod tests {
         assert_eq!(*queue.next().await.unwrap().key(), "a");
         queue.close();
         assert!(queue.next().await.is_none());
+    }
+
+    /// Page, hole 2: as long as one tenant's writes waited, no other tenant's periodic work ran.
+    #[tokio::test(start_paused = true)]
+    async fn inv_16_routine_keys_are_handed_out_during_a_flood() {
+        let queue = Queue::new();
+        let flood: Vec<String> = (0..20).map(|number| format!("flood-{number}")).collect();
+        queue.add("quiet-0".to_owned(), Priority::Routine);
+        queue.add("quiet-1".to_owned(), Priority::Routine);
+        for key in &flood {
+            queue.add(key.clone(), Priority::Urgent);
+        }
+        let mut found = Vec::new();
+        for _ in 0..30 {
+            let lease = queue.next().await.unwrap();
+            if lease.priority() == Priority::Urgent {
+                queue.add(lease.key().clone(), Priority::Urgent);
+            }
+            found.push(lease.key().clone());
+        }
+        assert_eq!(found[..8], flood[..8], "urgent keys go first");
+        assert_eq!((found[8].as_str(), found[17].as_str()), ("quiet-0", "quiet-1"));
+        assert_eq!(found[9..17], flood[8..16], "in their order");
+        assert_eq!(found[18..22], flood[16..], "in their order");
     }
 
     #[tokio::test(start_paused = true)]

@@ -32,10 +32,12 @@ mod tests;
 pub(crate) mod user_actions;
 mod visible;
 
-use tiphys_api::cluster::ClusterKey;
+use std::sync::Arc;
+
+use tiphys_api::AppProject;
 use tiphys_lifecycle::refresh::{self as timing, Level};
 use tiphys_lifecycle::status_patch;
-use tiphys_policy::project::namespace_enabled;
+use tiphys_policy::project::{namespace_enabled, namespace_permitted};
 
 use crate::app_key::AppKey;
 use crate::context::Context;
@@ -60,8 +62,9 @@ pub(crate) async fn reconcile(controller: &Context, key: &AppKey, priority: Prio
         return record::tell_unreadable(controller, key, &held).await;
     }
     let Some(entry) = controller.store.get(key) else { return Requeue::Done };
-    let cluster = cluster_of(&entry, &controller.world.load());
-    let Some(_place) = controller.gates.enter(key, priority, cluster.map(Shared::Cluster)) else {
+    let Some(_places) =
+        controller.gates.enter(key, priority, shared_by(&entry, key, &controller.world.load()))
+    else {
         return Requeue::Done;
     };
     let mut cx = match load::load(controller, key, priority) {
@@ -134,7 +137,15 @@ fn is_cluster_skipped(cx: &AppContext<'_>) -> bool {
     cx.world.cluster_of(&cx.app).is_ok_and(|cluster| cluster.skip_reconcile)
 }
 
-/// The cluster that an application may make a worker wait for.
-fn cluster_of(entry: &AppEntry, world: &World) -> Option<ClusterKey> {
-    Some(world.declared_cluster(&entry.declared).ok()?.key())
+/// What an application may make a worker wait for: everything of its project, and its cluster.
+fn shared_by(entry: &AppEntry, key: &AppKey, world: &World) -> impl Iterator<Item = Shared> + use<> {
+    let name = entry.declared.project.as_str();
+    // Naming a project takes no places from it.
+    let permits = |project: &Arc<AppProject>| {
+        namespace_permitted(project, &key.name, &key.namespace, &world.namespace).permitted
+    };
+    let owner =
+        if world.project(name).is_ok_and(permits) { name.to_owned() } else { format!("{}/", key.namespace) };
+    let cluster = world.declared_cluster(&entry.declared).ok().map(|cluster| Shared::Cluster(cluster.key()));
+    [Shared::Project(owner)].into_iter().chain(cluster)
 }

@@ -90,6 +90,8 @@ struct Failure {
 pub(crate) struct RenderTask {
     /// The application it is for.
     pub(crate) key: AppKey,
+    /// Which of its sources it is.
+    pub(crate) position: usize,
     /// How urgent that application is.
     pub(crate) priority: Priority,
     /// The request.
@@ -372,7 +374,8 @@ impl Renders {
     ) -> Result<Vec<Arc<Object>>, RenderFailure> {
         let given = Arc::new((manifests, stamp));
         let work = move |budget: &Budget| local_stamped(&given.0, &given.1, budget);
-        let wanted = Wanted { key, project, priority, id: [0; 32], is_asked: true };
+        // Manifests of an operation are no source, and each time others.
+        let wanted = Wanted { key, position: usize::MAX, project, priority, id: [0; 32], is_asked: true };
         Ok(self.in_turn(&wanted, budget, work).await?.0)
     }
 
@@ -451,7 +454,7 @@ impl Renders {
             Err(Failed { why: Why::Exhausted | Why::NeedsMore, text }) => {
                 self.backoff.lock().exhausted(wanted.attempt(), text, took, now);
             }
-            _ => self.backoff.lock().ended(wanted.key),
+            _ => self.backoff.lock().ended(wanted.attempt()),
         }
         outcome
     }
@@ -504,6 +507,7 @@ fn within(size: Size, budget: &Budget) -> Budget {
 /// For whom something is rendered, and what.
 struct Wanted<'a> {
     key: &'a AppKey,
+    position: usize,
     project: &'a str,
     priority: Priority,
     id: [u8; 32],
@@ -514,6 +518,7 @@ impl<'a> Wanted<'a> {
     fn of(task: &'a RenderTask, id: &[u8; 32]) -> Self {
         Self {
             key: &task.key,
+            position: task.position,
             project: &task.request.context.project,
             priority: task.priority,
             id: *id,
@@ -522,7 +527,8 @@ impl<'a> Wanted<'a> {
     }
 
     fn attempt(&self) -> Attempt<'_> {
-        Attempt { application: self.key, project: self.project, id: &self.id, is_asked: self.is_asked }
+        let Self { key, position, project, id, is_asked, .. } = self;
+        Attempt { application: key, position: *position, project, id, is_asked: *is_asked }
     }
 }
 

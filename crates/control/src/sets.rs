@@ -472,11 +472,13 @@ async fn look(sets: &Arc<Sets>, key: &SetKey) -> Wish {
         set,
         is_behind: false,
     };
-    let wish = if cx.set.metadata.deletion_timestamp.is_some() {
-        ending::pass(&mut cx, &world).boxed().await
+    let owner = cx.set.rbac_project().to_owned();
+    let pass = if cx.set.metadata.deletion_timestamp.is_some() {
+        ending::pass(&mut cx, &world).boxed()
     } else {
-        pass::pass(&mut cx, &world).boxed().await
+        pass::pass(&mut cx, &world).boxed()
     };
+    let wish = tiphys_source::on_behalf_of(&owner, pass).await;
     let labels = SetLabels::of(key);
     sets.shared.metrics.set_reconciled(&labels, began.elapsed().as_secs_f64());
     // Our own write showed somebody else's change, which the watch will not show as new.

@@ -19,10 +19,10 @@ use tiphys_render::plan::{Content, PlannedSource, Purpose, RenderContext, plan};
 use tiphys_render::plugins::PluginChoice;
 use tiphys_render::{Budget, RenderError, Tree};
 use tiphys_service::fetcher::{FetchError, Fetcher};
-use tiphys_source::{Freshness, Repository, Signed, SourceError, Sources};
+use tiphys_source::{Freshness, Repository, Signed, SourceError, Sources, on_behalf_of};
 
 use crate::app_key::AppKey;
-use crate::gate::{Gates, Shared};
+use crate::gate::{Gates, Place, Shared};
 use crate::memory::{SourcesId, Targets};
 use crate::queue::Priority;
 use crate::rendering::{self, Held, Manifests, RenderFailure, RenderTask, Renders};
@@ -153,8 +153,35 @@ pub(crate) fn render_context(
     context
 }
 
+/// Places for the sources of the project, and at each repository (CTL-141, INV-16).
+fn places(
+    request: &TargetRequest<'_>,
+    gates: &Gates,
+    urls: BTreeSet<&str>,
+) -> Result<Vec<Place>, TargetError> {
+    let enter = |all: Vec<Shared>, text: &str| {
+        let places = gates.enter(request.key, request.priority, all);
+        places.ok_or_else(|| TargetError::Busy(text.to_owned()))
+    };
+    let of_project = vec![Shared::Sources(request.project.name().to_owned())];
+    let mut places = enter(of_project, "too many sources of the project are worked on")?;
+    let repositories = urls.into_iter().map(|url| Shared::Repository(url.to_owned())).collect();
+    places.extend(enter(repositories, "too many applications wait for the repository")?);
+    Ok(places)
+}
+
 /// Makes the targets of all sources, one after another (CTL-43). Says how many renderings were made.
 pub(crate) async fn load(
+    admitted: &Admitted<'_>,
+    sources: &Sources,
+    renders: &Renders,
+    gates: &Gates,
+) -> Result<(Targets, usize), TargetError> {
+    let project = admitted.0.project.name();
+    on_behalf_of(project, Box::pin(make(admitted, sources, renders, gates))).await
+}
+
+async fn make(
     Admitted(request): &Admitted<'_>,
     sources: &Sources,
     renders: &Renders,
@@ -163,10 +190,7 @@ pub(crate) async fn load(
     let planned =
         plan(request.sources, request.pinned).map_err(|error| TargetError::Manifests(error.to_string()))?;
     let urls: BTreeSet<&str> = request.sources.iter().map(|source| source.repo_url.as_str()).collect();
-    let repositories = urls.into_iter().map(|url| Shared::Repository(url.to_owned()));
-    let Some(_places) = gates.enter(request.key, request.priority, repositories) else {
-        return Err(TargetError::Busy("too many applications wait for the repository".to_owned()));
-    };
+    let _places = places(request, gates, urls)?;
     let count = request.sources.len();
     let mut made = Targets {
         objects: Arc::from([]),
@@ -328,6 +352,7 @@ async fn load_one(
 fn task(request: &TargetRequest<'_>, planned: &PlannedSource<'_>, resolved: &ResolvedSource) -> RenderTask {
     RenderTask {
         key: request.key.clone(),
+        position: request.sources.iter().position(|source| std::ptr::eq(source, planned.source)).unwrap_or(0),
         priority: request.priority,
         request: request.context.request(planned.source, &resolved.revision),
         budget: Budget::of(request.world.settings.renderers()),
@@ -379,10 +404,8 @@ pub(crate) async fn manifests(
 ) -> Result<Manifests, TargetError> {
     let planned =
         plan(request.sources, request.pinned).map_err(|error| TargetError::Manifests(error.to_string()))?;
-    let repositories = request.sources.iter().map(|source| Shared::Repository(source.repo_url.clone()));
-    let Some(_places) = gates.enter(request.key, request.priority, repositories) else {
-        return Err(TargetError::Busy("too many applications wait for the repository".to_owned()));
-    };
+    let urls = request.sources.iter().map(|source| source.repo_url.as_str()).collect();
+    let _places = places(request, gates, urls)?;
     let [planned] = &planned[..] else {
         return Err(TargetError::Manifests("there is not exactly one dry source".to_owned()));
     };

@@ -88,12 +88,17 @@ impl Chart {
     }
 
     /// The schema of the values, if there is one. Only one that needs no other documents is kept.
-    pub(crate) fn check_schema(&self, values: &Value, documents: &Documents) -> Result<(), SchemaError> {
+    pub(crate) fn check_schema(
+        &self,
+        values: &Value,
+        documents: &Documents,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), SchemaError> {
         let Some(text) = &self.schema else { return Ok(()) };
         match self.cache.schema.get_or_init(|| Schema::compile(text, &Documents::new())) {
-            Ok(schema) => schema.validate(values),
+            Ok(schema) => schema.validate_unless(values, is_cancelled),
             Err(SchemaError::Remote { .. }) if !documents.is_empty() => {
-                Schema::compile(text, documents)?.validate(values)
+                Schema::compile(text, documents)?.validate_unless(values, is_cancelled)
             }
             Err(error) => Err(error.clone()),
         }

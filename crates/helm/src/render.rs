@@ -145,7 +145,7 @@ pub fn render(request: &RenderRequest<'_>, environment: &dyn Environment) -> Res
     let values = work.coalesce(&root, &user, Nulls::Remove)?;
     live::check().map_err(held)?;
     if !request.skip_schema_validation {
-        check_schemas(&root, &values, request.schema_documents)?;
+        check_schemas(&root, &values, (request.schema_documents, environment))?;
     }
     check_kubernetes(request.chart, &kubernetes, version)?;
     let namespace = if request.namespace.is_empty() { "default" } else { request.namespace };
@@ -208,13 +208,17 @@ fn check_kubernetes(chart: &Chart, kubernetes: &KubeVersion, version: HelmVersio
 }
 
 /// Holds the values of all charts against their schemas.
-fn check_schemas(root: &Part, values: &Map, documents: &Documents) -> Result<(), HelmError> {
+fn check_schemas(
+    root: &Part,
+    values: &Map,
+    (documents, environment): (&Documents, &dyn Environment),
+) -> Result<(), HelmError> {
     if !has_schema(root) {
         return Ok(());
     }
     // Values came from documents and parameters, which JSON can hold.
     let values = tiphys_go::template::Value::from(values.clone()).to_json().unwrap_or_default();
-    let mut check = SchemaCheck { documents, text: String::new(), remote: None };
+    let mut check = SchemaCheck { documents, environment, text: String::new(), remote: None };
     check.part(root, &values)?;
     if check.text.is_empty() {
         Ok(())
@@ -229,14 +233,17 @@ fn has_schema(part: &Part) -> bool {
 
 struct SchemaCheck<'c> {
     documents: &'c Documents,
+    environment: &'c dyn Environment,
     text: String,
     remote: Option<String>,
 }
 
 impl SchemaCheck<'_> {
     fn part(&mut self, part: &Part, values: &Json) -> Result<(), HelmError> {
-        match part.chart.check_schema(values, self.documents) {
+        let is_cancelled = || self.environment.is_cancelled();
+        match part.chart.check_schema(values, self.documents, &is_cancelled) {
             Ok(()) => {}
+            Err(SchemaError::Cancelled) => return Err(HelmError::Cancelled),
             Err(SchemaError::Exceeded(what)) => {
                 return Err(HelmError::Exceeded(format!("{}: values.schema.json: {what}", part.name)));
             }

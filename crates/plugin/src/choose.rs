@@ -21,7 +21,7 @@ use crate::pack::pack;
 use crate::remembered::{Remembered, of_call, of_server};
 
 /// Sources that are with plugins at a time: each has a file of packed files, and may have a large answer.
-const CALLS_MAX: usize = 4;
+pub const CALLS_MAX: usize = 4;
 /// How long a plugin may take to say how it is set up.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Servers that are looked at.

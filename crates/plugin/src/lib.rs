@@ -16,6 +16,6 @@ mod remembered;
 pub mod server;
 pub mod unpack;
 
-pub use choose::{Answer, Credentials, Plugins};
+pub use choose::{Answer, CALLS_MAX, Credentials, Plugins};
 pub use client::PluginError;
 pub use options::PluginOptions;

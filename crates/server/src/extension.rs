@@ -17,16 +17,14 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use reqwest::{Client, redirect};
-use smol_str::format_smolstr;
 use tiphys_api::cluster::Cluster;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::counts::Visiting;
 use crate::http::pass::{MayGoOn, handed_back, head_of};
 use crate::http::{
-    Body, CallerKey, Front, Permit, Pool, Refused, Request, cookie, intake, socket as handshake,
+    Body, Front, Full, Permit, Place, Places, Pool, Refused, Request, cookie, intake, socket as handshake,
 };
 use crate::services::{Services, Visitor};
 use crate::world::World;
@@ -37,9 +35,9 @@ pub(crate) use config::{Extensions, read};
 
 /// Everything below this path.
 const PREFIX: &str = "/extensions/";
-/// Requests that are on their way to services at a time.
+/// Requests that are on their way to services at a time; a caller has a quarter of them.
 const REQUESTS_MAX: usize = 256;
-/// `WebSockets` at a time, which last longer.
+/// `WebSockets` at a time, which last longer; a caller has a quarter of them.
 const SOCKETS_MAX: usize = 200;
 /// Time for a service to answer a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -71,8 +69,14 @@ pub(crate) fn unauthorized() -> Refused {
     Refused::new(StatusCode::UNAUTHORIZED, "Unauthorized extension request")
 }
 
-fn busy() -> Refused {
-    Refused::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests to extensions")
+fn busy(full: Full) -> Refused {
+    match full {
+        Full::Caller => Refused::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many requests of this caller to extensions are under way; send fewer at a time, and try again",
+        ),
+        Full::Process => Refused::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests to extensions"),
+    }
 }
 
 fn unreachable(extension: &str, error: &dyn std::fmt::Display) -> Refused {
@@ -83,7 +87,7 @@ fn unreachable(extension: &str, error: &dyn std::fmt::Display) -> Refused {
 /// Streams a response while its visitor has access; its measurement ends with it.
 fn counted(
     answer: reqwest::Response,
-    place: OwnedSemaphorePermit,
+    place: Place,
     visitor: Arc<Visitor>,
     visiting: &mut Option<Visiting>,
 ) -> Response<Body> {
@@ -122,8 +126,8 @@ pub struct Proxy {
     is_secure: bool,
     /// The clients of the extensions as they were read last.
     clients: Arc<Mutex<Vec<(Extension, Client)>>>,
-    places: Arc<Semaphore>,
-    sockets: Arc<Semaphore>,
+    places: Places,
+    sockets: Places,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -158,8 +162,8 @@ impl Proxy {
             world,
             is_secure,
             clients: Arc::default(),
-            places: Arc::new(Semaphore::new(REQUESTS_MAX)),
-            sockets: Arc::new(Semaphore::new(SOCKETS_MAX)),
+            places: Places::of(REQUESTS_MAX),
+            sockets: Places::of(SOCKETS_MAX),
             tracker: tracker.clone(),
             stopping: stopping.clone(),
         }
@@ -189,9 +193,7 @@ impl Proxy {
         let answered = if handshake::is_named(&head) {
             self.open(errand, head, upgrade, &mut visiting).await
         } else {
-            // The identity of a visitor is known.
-            let caller = CallerKey::Account(format_smolstr!("visitor\u{0}{}", visit.user_id));
-            let permit = budget.permit(Pool::Small, caller);
+            let permit = budget.permit(Pool::Small, errand.visitor.caller());
             self.send(errand, &head, (incoming, permit), &mut visiting).await
         };
         if let (Err(refused), Some(visiting)) = (&answered, &mut visiting) {
@@ -210,7 +212,7 @@ impl Proxy {
     ) -> Result<Response<Body>, Refused> {
         let Errand { extension, client, url, headers, visitor } = errand;
         let name = &extension.name;
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_none| busy())?;
+        let place = self.places.enter(visitor.caller()).map_err(busy)?;
         let read = intake::read(&mut incoming, REQUEST_BYTES_MAX, &mut permit).await;
         let bytes = read.map_err(|status| Refused::of_body(&status))?;
         let sending = client.request(head.method.clone(), url).headers(headers).body(bytes);
@@ -263,8 +265,8 @@ impl Proxy {
         if handshake::key(&head).is_none() {
             return Err(Refused::new(StatusCode::BAD_REQUEST, "this is no handshake of a WebSocket"));
         }
-        let place = Arc::clone(&self.sockets).try_acquire_owned().map_err(|_none| busy())?;
         let Errand { extension, client, url, mut headers, visitor } = errand;
+        let place = self.sockets.enter(visitor.caller()).map_err(busy)?;
         let name = extension.name.clone();
         handshake::switch(&mut headers);
         let sending = tokio::time::timeout(HANDSHAKE_TIMEOUT, client.get(url).headers(headers).send());

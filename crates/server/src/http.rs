@@ -11,6 +11,7 @@ mod held;
 pub(crate) mod intake;
 mod invoke;
 pub(crate) mod pass;
+mod places;
 mod rest;
 pub(crate) mod socket;
 
@@ -22,9 +23,10 @@ use crate::call::Status;
 
 pub use body::Body;
 pub use budget::Budget;
-pub(crate) use budget::{CallerKey, Permit, Pool};
+pub(crate) use budget::{CallerKey, Full, Permit, Pool};
 pub use front::{Front, FrontOptions, Handler, Incoming, Request};
 pub use invoke::Bounds;
+pub(crate) use places::{Place, Places};
 
 /// A text for people.
 pub fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {

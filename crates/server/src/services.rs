@@ -46,6 +46,7 @@ use tiphys_wire::status::Code;
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 use crate::catalog::Catalog;
 use crate::counts::{Counts, Step};
+use crate::http::CallerKey;
 use crate::identity::Identity;
 use crate::live::Live;
 use crate::session::Sessions;
@@ -188,7 +189,9 @@ impl Api for Services {
         {
             tracing::debug!(method = method.path.as_str(), payload, "request");
         }
-        self.dispatch(call, requests).boxed()
+        let owner = CallerKey::of(&call.identity, call.head.peer.ip()).owner();
+        let work = self.dispatch(call, requests).boxed();
+        async move { tiphys_source::on_behalf_of(&owner, work).await }.boxed()
     }
 
     fn step(&self, head: &Head, step: Step) {

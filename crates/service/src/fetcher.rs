@@ -126,7 +126,7 @@ impl Fetcher<'_> {
                 found.map_err(|error| error.to_string())
             })
         };
-        let asked = self.sources.plugins().answer(self.tree, call, &credentials, self.is_fresh).await;
+        let asked = self.sources.plugin_answer(self.tree, call, &credentials, self.is_fresh).await;
         match asked? {
             Answer::Given(bytes) => Ok(Supply::bytes(bytes)),
             Answer::Nobody(why) => Ok(Supply::absent(why)),

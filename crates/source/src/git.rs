@@ -15,14 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
-
 use crate::allowance::{Allowance, arriving_bytes};
 use crate::http::{Direct, Http, HttpError, Increment};
 use crate::repository::Transport;
 use crate::sources::SourceOptions;
 use crate::tokens::Tokens;
-use crate::{Observer, Repository, SourceError, Trust};
+use crate::{Observer, Repository, SourceError, Trust, Turns};
 use credentials::Access;
 use tiphys_exec::{ExecError, Invocation, Limits, Watch};
 
@@ -46,6 +44,8 @@ pub(crate) const HYDRATIONS: &str = "hydrations";
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 /// Git processes and conversations at once.
 const PROCESSES_MAX: usize = 32;
+/// Those of one owner: a project and a caller of the API leave some to others, also together.
+const PROCESSES_SHARE: usize = 14;
 
 /// Starts git with the options of one installation.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct Git {
     http: Http,
     gpg: gpg::Gpg,
     tokens: Tokens,
-    slots: Semaphore,
+    slots: Turns,
     askpass: PathBuf,
     secrets: PathBuf,
 }
@@ -65,7 +65,7 @@ impl Git {
         let askpass = credentials::prepare(&secrets)?;
         // What a crash left there; what stays is in nobody's way.
         drop(std::fs::remove_dir_all(options.cache_dir.join(HYDRATIONS)));
-        let slots = Semaphore::new(PROCESSES_MAX);
+        let slots = Turns::shared(PROCESSES_MAX, PROCESSES_SHARE, options.clock.clone());
         Ok(Self {
             options,
             http: Http::default(),
@@ -244,7 +244,7 @@ impl Git {
         deadline: Duration,
         work: impl Future<Output = Result<T, HttpError>>,
     ) -> Option<Result<T, SourceError>> {
-        let _slot = self.slots.acquire().await.ok()?;
+        let _slot = self.slots.take_own().await;
         let repository = Some(repository);
         let context = failure::Context { arguments, repository, cache_dir: &self.options.cache_dir };
         let error = match tokio::time::timeout(deadline, work).await {
@@ -305,12 +305,6 @@ impl Git {
         Limits { cpu: command.deadline, file_bytes, ..Limits::default() }
     }
 
-    /// A place for one more child process.
-    async fn slot(&self) -> Result<SemaphorePermit<'_>, SourceError> {
-        let closed = |_closed| SourceError::Cache { text: "git cannot be started any more".to_owned() };
-        self.slots.acquire().await.map_err(closed)
-    }
-
     fn invocation(
         &self,
         command: &Command<'_>,
@@ -336,7 +330,7 @@ impl Git {
         stdout_bytes_max: usize,
         repository: Option<&Repository>,
     ) -> Result<Vec<u8>, Failed> {
-        let _slot = self.slot().await?;
+        let _slot = self.slots.take_own().await;
         let invocation = self.invocation(command, environment, stdout_bytes_max);
         let arguments = command.arguments;
         let context = failure::Context { arguments, repository, cache_dir: &self.options.cache_dir };

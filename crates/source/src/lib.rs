@@ -26,6 +26,7 @@ mod memo;
 mod memory;
 mod modules;
 mod observer;
+mod owner;
 mod pack;
 mod packed;
 mod refs;
@@ -50,6 +51,7 @@ pub use error::SourceError;
 pub use hydrate::{Directory as HydratedDirectory, Hydrated, Hydration, IsStale, Pushed};
 pub use memory::{MemoryRepositories, Trouble};
 pub use observer::{Ended, Observer, Request};
+pub use owner::on_behalf_of;
 pub use refs::{RefList, Resolution};
 pub use repository::{Repository, Tls};
 pub use sources::{

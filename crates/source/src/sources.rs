@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tiphys_api::repo_url;
-use tiphys_plugin::Plugins;
+use tiphys_plugin::{CALLS_MAX as PLUGIN_CALLS_MAX, Plugins};
 use tiphys_render::{Tree, TreeError};
 
 use crate::git::Git;
@@ -39,7 +39,7 @@ use crate::store::{Store, parse_commit};
 use crate::tree::{ChangesError, GitTree, Gitlink, changed_files};
 use crate::web::Web;
 use crate::work::{blocking, long};
-use crate::{Repository, Resolution, SourceError, Trust};
+use crate::{Repository, Resolution, SourceError, Trust, Turns};
 
 pub(crate) use listings::listing_group;
 
@@ -115,7 +115,7 @@ struct Shared {
     /// Indexes of chart repositories.
     indexes: Memo<charts::Indexed>,
     /// Held while an index is read.
-    index_turn: tokio::sync::Semaphore,
+    index_turn: Turns,
     /// Tags of repositories of registries.
     tags: Memo<Vec<String>>,
     /// Digests of tags.
@@ -124,6 +124,7 @@ struct Shared {
     tools: tools::Tools,
     /// Plugins that render.
     plugins: Plugins,
+    plugin_turns: Turns,
     /// Who fetches which packed file.
     turns: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -183,11 +184,12 @@ impl Sources {
             web,
             packed: PackedFiles::new(&options.cache_dir, options.archives_bytes_max, options.clock.clone()),
             indexes: Memo::new(INDEXES_BYTES_MAX, REMOTE_MAX),
-            index_turn: tokio::sync::Semaphore::new(1),
+            index_turn: Turns::shared(1, 1, options.clock.clone()),
             tags: Memo::new(TAGS_BYTES_MAX, REMOTE_MAX),
             digests: Memo::new(TAGS_BYTES_MAX, REMOTE_MAX),
-            tools: tools::Tools::new(),
+            tools: tools::Tools::new(&options.clock),
             plugins: Plugins::new(options.plugins.clone(), &options.cache_dir),
+            plugin_turns: Turns::shared(PLUGIN_CALLS_MAX, PLUGIN_CALLS_MAX - 1, options.clock.clone()),
             turns: Mutex::default(),
             options,
             listings_made: AtomicU64::new(0),

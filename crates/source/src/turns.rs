@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::Clock;
+use crate::owner::owner;
 
 /// Time after which half of what a project computed is forgotten.
 const HALF_LIFE: Duration = Duration::from_mins(1);
@@ -78,6 +79,18 @@ impl Turns {
         let state =
             State { free: [small, 1], share: small - 1, owners: HashMap::new(), waiting: VecDeque::new() };
         Self { state: Arc::new(Mutex::new(state)), clock }
+    }
+
+    /// So many places, of which one owner holds a part. There is no large one.
+    pub fn shared(places: usize, share: usize, clock: Clock) -> Self {
+        let (free, share) = ([places.max(1), 0], share.max(1));
+        let state = State { free, share, owners: HashMap::new(), waiting: VecDeque::new() };
+        Self { state: Arc::new(Mutex::new(state)), clock: Some(clock) }
+    }
+
+    /// Waits for a small turn, for the owner of this task.
+    pub(crate) async fn take_own(&self) -> Turn {
+        self.take(&owner(), Size::Small).await
     }
 
     /// Waits for a turn.
@@ -218,6 +231,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::on_behalf_of;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -307,6 +321,34 @@ mod tests {
         drop(in_time);
         assert_eq!(turns.free(), [2, 1]);
         assert!(turns.state.lock().waiting.is_empty());
+    }
+
+    /// Page, hole 2: conversations with git servers, indexes, programs and plugins had no share.
+    #[tokio::test]
+    async fn inv_16_an_owner_has_a_part_of_shared_places() {
+        let turns = Turns::shared(5, 3, Clock::manual(Timestamp::UNIX_EPOCH).0);
+        let take = |owner: &'static str| on_behalf_of(owner, turns.take_own()).now_or_never();
+        let held: Vec<_> = (0..5).filter_map(|_| take("greedy")).collect();
+        assert_eq!(held.len(), 3);
+        let others = (take("other"), take("third"));
+        assert!(others.0.is_some() && others.1.is_some());
+        assert!(take("other").is_none(), "there are no more");
+        assert!(turns.take("other", Size::Large).now_or_never().is_none());
+    }
+
+    /// One place cannot be shared: whoever used it least is next.
+    #[tokio::test]
+    async fn inv_16_the_only_place_goes_round() {
+        let (clock, time) = Clock::manual(Timestamp::UNIX_EPOCH);
+        let turns = Turns::shared(1, 1, clock);
+        let first = turns.take("greedy", Size::Small).await;
+        time.advance(SECOND);
+        let mut again = Box::pin(turns.take("greedy", Size::Small));
+        let mut other = Box::pin(turns.take("other", Size::Small));
+        assert!(now(&mut again).is_none() && now(&mut other).is_none());
+        drop(first);
+        assert!(now(&mut again).is_none());
+        assert!(now(&mut other).is_some());
     }
 
     #[tokio::test]

@@ -532,6 +532,28 @@ async fn ctl_141_a_full_gate_is_no_requeue() {
     assert_eq!(bench.context.scheduler.depth(), 1);
 }
 
+/// Page, hole 2: forty slow repositories or clusters of one project took all workers.
+#[tokio::test(start_paused = true)]
+async fn inv_16_an_application_waits_for_a_place_of_its_project() {
+    use crate::gate::Shared;
+    let bench = Bench::start().await;
+    bench.create(|_| {});
+    let other = AppKey::new("argocd", "other");
+    for shared in [Shared::Project("default".to_owned()), Shared::Sources("default".to_owned())] {
+        let fill = || bench.context.gates.enter(&other, Priority::Urgent, [shared.clone()]);
+        let inside: Vec<_> = std::iter::from_fn(fill).collect();
+        assert!(!inside.is_empty());
+        let (requeue, writes) = bench.round().await;
+        assert_eq!((requeue, writes.len()), (Requeue::Done, 0), "{shared:?}");
+        assert_eq!(bench.context.scheduler.depth(), 0, "{shared:?}");
+        drop(inside);
+        let called = bench.context.scheduler.next().await.unwrap();
+        assert_eq!(*called.key(), AppKey::new("argocd", "shop"), "{shared:?}");
+    }
+    let (_, writes) = bench.round().await;
+    assert!(!writes.is_empty());
+}
+
 /// INV-15: an application that cannot be read says so, and a write that failed is made again.
 #[tokio::test(start_paused = true)]
 async fn inv_15_what_cannot_be_read_is_told() {

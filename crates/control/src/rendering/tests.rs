@@ -27,6 +27,7 @@ fn task(instance: &str) -> RenderTask {
     "app".clone_into(&mut request.source.path);
     RenderTask {
         key: AppKey::new("argocd", instance),
+        position: 0,
         priority: Priority::Routine,
         request,
         budget: Budget::default(),
@@ -56,7 +57,7 @@ async fn get(
 
 /// One worker may wait for the turn of large sources beside the one that has it.
 fn gates() -> Gates {
-    Gates::new(Limits { repository: 2, cluster: 2 }, Scheduler::new(Clock::real()))
+    Gates::new(Limits { repository: 2, cluster: 2, project: 2 }, Scheduler::new(Clock::real()))
 }
 
 /// More than a small rendering may read.
@@ -138,8 +139,13 @@ async fn rnd_144_a_hard_refresh_renders_what_is_held_too() {
 async fn inv_16_large_sources_wait_for_each_other_and_nobody_waits_for_them() {
     let renders = renders(20_000);
     let turn = renders.compute.turn("other", Size::Large).await;
-    let mut one = Box::pin(get(&renders, large(), task("one")));
-    let mut two = Box::pin(get(&renders, large(), task("two")));
+    let of = |project: &str, instance: &str| {
+        let mut task = task(instance);
+        project.clone_into(&mut task.request.context.project);
+        task
+    };
+    let mut one = Box::pin(get(&renders, large(), of("a", "one")));
+    let mut two = Box::pin(get(&renders, large(), of("b", "two")));
     assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
     let three = get(&renders, large(), task("three")).now_or_never();
     assert!(matches!(three, Some(Err(RenderFailure::Busy(_)))));

@@ -1,6 +1,14 @@
 //! How much an expression weighs: about how many states it has, and whether a match may depend on all of the text
 //! behind it.
 
+/// States that are simulated in one step of a template's budget: three nanoseconds each.
+pub(crate) const STATES_OF_A_STEP: usize = 13;
+/// Bytes that an automaton of few states looks at in a step.
+const BYTES_SEARCHED: usize = 32;
+/// Steps of compiling a state or a byte: 200 ns. A compiler that finds the program too large took as long.
+const COMPILED_STEPS: usize = 5;
+/// Steps of compiling the shortest expression.
+const COMPILE_STEPS_MIN: usize = 500;
 /// States of a class of Unicode: its UTF-8 takes hundreds.
 const UNICODE: usize = 500;
 /// States of what matches nearly every character.
@@ -16,6 +24,23 @@ pub(crate) struct Weight {
     /// Whether something is repeated without end before the expression ends, so that a search may read on to the end of
     /// the text for a match that is long over.
     pub(crate) looks_ahead: bool,
+}
+
+impl Weight {
+    /// Steps of one search in a text of so many bytes.
+    ///
+    /// As a rule an automaton takes a nanosecond for a byte. One that gets too many states is given up, and each state is
+    /// simulated; a search cannot be ended in the middle, so it is paid for as if that happened.
+    pub(crate) fn search_steps(self, bytes: usize) -> usize {
+        let simulated = bytes.saturating_mul(self.states).div_ceil(STATES_OF_A_STEP);
+        simulated.max(bytes.div_ceil(BYTES_SEARCHED))
+    }
+}
+
+/// Steps of compiling an expression, whether or not it is one: a step is about 40 ns of a processor.
+pub fn compile_steps(pattern: &str) -> usize {
+    let states = weigh(pattern).states;
+    states.saturating_add(pattern.len()).saturating_mul(COMPILED_STEPS).saturating_add(COMPILE_STEPS_MIN)
 }
 
 /// One group that is read.

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
-use tiphys_go::regexp::Regexp;
+use tiphys_go::regexp::{Regexp, compile_steps};
+use tiphys_go::steps::Steps;
 
 use super::address::{self, Fragment};
 use super::decimal::Decimal;
@@ -14,7 +15,7 @@ use super::node::{
     Additional, ArrayRules, Items, NeededWith, Node, NumberRules, ObjectRules, TextRules, Types,
 };
 use super::resource::Document;
-use super::{Documents, NODES_MAX, REGEXPS_MAX, Schema, SchemaError, format, meta};
+use super::{Documents, NODES_MAX, REGEXPS_MAX, STEPS_MAX, Schema, SchemaError, format, meta};
 
 /// Memory of one regular expression.
 const REGEXP_BYTES_MAX: usize = 256 << 10;
@@ -30,6 +31,7 @@ pub(super) fn compile(url: &str, document: Value, documents: &Documents) -> Resu
         queue: Vec::new(),
         nodes: Vec::new(),
         regexps: 0,
+        steps: Steps::new(STEPS_MAX),
         asserts_formats: is_meta(url),
     };
     compiler.insert(url, document)?;
@@ -56,6 +58,8 @@ struct Compiler<'d> {
     queue: Vec<(String, String)>,
     nodes: Vec<Node>,
     regexps: usize,
+    /// What expressions may still take to compile.
+    steps: Steps,
     asserts_formats: bool,
 }
 
@@ -264,6 +268,8 @@ impl Compiler<'_> {
         if self.regexps > REGEXPS_MAX {
             return Err(SchemaError::Exceeded("it has too many regular expressions"));
         }
+        let paid = self.steps.spend(compile_steps(pattern));
+        paid.map_err(|_exceeded| SchemaError::Exceeded("its regular expressions take too many steps"))?;
         Regexp::with_memory(pattern, REGEXP_BYTES_MAX).map_err(|error| {
             if error.is_too_large() {
                 return SchemaError::Exceeded("a regular expression takes too much memory");

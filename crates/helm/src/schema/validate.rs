@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use tiphys_go::live;
+use tiphys_go::regexp::{Regexp, compile_steps};
 use tiphys_go::steps::Steps;
 
 use super::decimal::Decimal;
@@ -15,14 +16,23 @@ use super::failure::{Failure, Kind, count, display, number, quote, quote_all};
 use super::node::{Additional, Items, NeededWith, Node, Types};
 use super::{DEPTH_MAX, STEPS_MAX, Schema, SchemaError};
 
-/// Checks a value.
-pub(super) fn validate(schema: &Schema, value: &Value) -> Result<(), SchemaError> {
-    let mut run =
-        Run { schema, steps: Steps::new(STEPS_MAX), path: Vec::new(), scopes: Vec::new(), values: 0 };
+/// Steps between two questions whether the check is still wanted.
+const ASKED_STEPS: u64 = 10_000;
+
+/// Checks a value, as long as the caller wants it.
+pub(super) fn validate(
+    schema: &Schema,
+    value: &Value,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<(), SchemaError> {
+    let steps = Steps::new(STEPS_MAX);
+    let (path, scopes) = (Vec::new(), Vec::new());
+    let mut run = Run { schema, steps, asks_at: ASKED_STEPS, is_cancelled, path, scopes, values: 0 };
     match run.start(schema.root, value) {
         Ok(()) => Ok(()),
         Err(Stop::Failure(failure)) => Err(SchemaError::Mismatch(failure.text())),
         Err(Stop::Exceeded(what)) => Err(SchemaError::Exceeded(what)),
+        Err(Stop::Cancelled) => Err(SchemaError::Cancelled),
     }
 }
 
@@ -30,6 +40,7 @@ pub(super) fn validate(schema: &Schema, value: &Value) -> Result<(), SchemaError
 enum Stop {
     Failure(Failure),
     Exceeded(&'static str),
+    Cancelled,
 }
 
 /// Members and items that no schema has looked at yet.
@@ -79,6 +90,9 @@ struct Scope {
 struct Run<'s> {
     schema: &'s Schema,
     steps: Steps,
+    /// The caller is asked again when so many steps were taken.
+    asks_at: u64,
+    is_cancelled: &'s dyn Fn() -> bool,
     path: Vec<String>,
     scopes: Vec<Scope>,
     /// Values looked at so far, which numbers them.
@@ -126,9 +140,7 @@ impl<'s> Run<'s> {
         quiet: bool,
         value_number: u64,
     ) -> Result<Unevaluated, Stop> {
-        self.steps
-            .spend(1)
-            .map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))?;
+        self.pay(1)?;
         if self.scopes.len() >= DEPTH_MAX {
             return Err(Stop::Exceeded("schemas are nested too deeply"));
         }
@@ -223,19 +235,18 @@ impl<'s> Run<'s> {
                 return Err(Stop::Failure(self.text(ask, || variants_text(variants))));
             }
         }
-        if let (Some((name, check)), Some(text)) = (&node.format, value.as_str())
-            && let Err(reason) = check(text)
-        {
-            let what = || format!("{} is not valid {name}: {reason}", quote(text));
-            return Err(Stop::Failure(self.text(ask, what)));
+        if let (Some((name, check)), Some(text)) = (&node.format, value.as_str()) {
+            self.spend_format(name, text)?;
+            if let Err(reason) = check(text) {
+                let what = || format!("{} is not valid {name}: {reason}", quote(text));
+                return Err(Stop::Failure(self.text(ask, what)));
+            }
         }
         Ok(())
     }
 
     fn equals(&mut self, one: &Value, other: &Value) -> Result<bool, Stop> {
-        self.steps
-            .spend(1)
-            .map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))?;
+        self.pay(1)?;
         Ok(match (one, other) {
             (Value::Number(one), Value::Number(other)) => {
                 Decimal::new(one).compare(Decimal::new(other)).is_eq()
@@ -397,7 +408,7 @@ impl<'s> Run<'s> {
                 ask.failures.extend(failure);
             }
             for (pattern, schema) in &rules.patterns {
-                self.spend(name.len())?;
+                self.spend_search(pattern, name)?;
                 if pattern.is_match(name) {
                     evaluated = true;
                     let failure = self.inner(*schema, member, name.clone(), ask.quiet)?;
@@ -428,10 +439,26 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
-        let spent = self.steps.spend(bytes / 16 + 1);
+    /// Takes steps, and asks now and then whether the check is still wanted.
+    fn pay(&mut self, steps: usize) -> Result<(), Stop> {
+        let paid = self.steps.spend(steps);
+        paid.map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))?;
+        if self.steps.used() < self.asks_at {
+            return Ok(());
+        }
+        self.asks_at = self.steps.used().saturating_add(ASKED_STEPS);
+        if (self.is_cancelled)() { Err(Stop::Cancelled) } else { Ok(()) }
+    }
+
+    /// Pays for one search of an expression by its weight, as templates do (B8).
+    fn spend_search(&mut self, regexp: &Regexp, text: &str) -> Result<(), Stop> {
         live::check().map_err(|_exceeded| Stop::Exceeded("checking the values holds too much memory"))?;
-        spent.map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))
+        self.pay(regexp.search_steps(text.len()).saturating_add(1))
+    }
+
+    /// Pays for the check of a format: where the text is an expression, that is compiled.
+    fn spend_format(&mut self, name: &str, text: &str) -> Result<(), Stop> {
+        self.pay(if name == "regex" { compile_steps(text) } else { text.len() / 16 + 1 })
     }
 
     fn check_name(&mut self, schema: usize, name: &str, ask: &mut Ask<'_>) -> Result<(), Stop> {
@@ -589,7 +616,7 @@ impl<'s> Run<'s> {
             self.check_limits(limits, length, ask);
         }
         if let Some((pattern, regexp)) = &rules.pattern {
-            self.spend(text.len())?;
+            self.spend_search(regexp, text)?;
             if !regexp.is_match(text) {
                 let what = || format!("{} does not match pattern {}", quote(text), quote(pattern));
                 let failure = self.text(ask, what);

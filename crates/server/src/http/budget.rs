@@ -76,6 +76,14 @@ impl CallerKey {
             _ => Self::Address(address),
         }
     }
+
+    /// The name under which servers and programs are asked for the caller: that of no project.
+    pub(crate) fn owner(&self) -> SmolStr {
+        match self {
+            Self::Address(address) => format_smolstr!("caller/{address}"),
+            Self::Account(account) => format_smolstr!("caller/{account}"),
+        }
+    }
 }
 
 fn account(claims: &Claims) -> SmolStr {

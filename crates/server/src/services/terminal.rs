@@ -13,7 +13,6 @@ use tiphys_api::secret::Secret;
 use tiphys_cluster::ExecQuery;
 use tiphys_object::ResourceKey;
 use tiphys_policy::rbac::{Resource, application_object};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -27,12 +26,12 @@ use super::standing::{self, Owned};
 use super::{Parts, Services};
 use crate::catalog::AppKey;
 use crate::http::cookie::Cookies;
-use crate::http::{Body, Front, Refused, Request, is_resource_name, socket};
+use crate::http::{Body, CallerKey, Front, Full, Place, Places, Refused, Request, is_resource_name, socket};
 use crate::live::Live;
 use crate::world::World;
 use session::{Shell, talk};
 
-/// Terminals at the same time.
+/// Terminals at the same time; a caller has a quarter of them.
 const TERMINALS_MAX: usize = 200;
 /// Bytes of what a client sends at a time; a large paste fits in.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
@@ -53,7 +52,7 @@ pub(super) fn is_enabled(world: &World) -> bool {
 pub struct Terminals {
     parts: Arc<Parts>,
     cookies: Cookies,
-    places: Arc<Semaphore>,
+    places: Places,
     tracker: TaskTracker,
     stopping: CancellationToken,
 }
@@ -75,7 +74,7 @@ impl Services {
         Terminals {
             parts: Arc::clone(&self.parts),
             cookies,
-            places: Arc::new(Semaphore::new(TERMINALS_MAX)),
+            places: Places::of(TERMINALS_MAX),
             tracker: tracker.clone(),
             stopping: stopping.clone(),
         }
@@ -219,6 +218,19 @@ fn may(context: &Context<'_>, object: &str) -> Result<(), Refused> {
     Ok(())
 }
 
+/// No place is free.
+fn too_many(full: Full) -> Refused {
+    match full {
+        Full::Caller => Refused::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "this caller has too many terminals; close one, and try again",
+        ),
+        Full::Process => {
+            Refused::new(StatusCode::SERVICE_UNAVAILABLE, "there are too many terminals, try again later")
+        }
+    }
+}
+
 /// A terminal that can begin.
 struct Ready {
     holder: Holder,
@@ -226,7 +238,7 @@ struct Ready {
     accept: String,
     /// A token that takes the place of the one they came with (API-40).
     renewed: Option<Secret<String>>,
-    place: OwnedSemaphorePermit,
+    place: Place,
 }
 
 impl Terminals {
@@ -299,8 +311,7 @@ impl Terminals {
         let unavailable = |text: &str| Refused::new(StatusCode::SERVICE_UNAVAILABLE, text);
         let no_socket = || Refused::new(StatusCode::BAD_REQUEST, "a WebSocket is needed for a terminal");
         let accept = derive_accept_key(socket::key(head).ok_or_else(no_socket)?.as_bytes());
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_none| unavailable("there are too many terminals, try again later"))?;
+        let place = self.places.enter(CallerKey::of(&call.identity, peer.ip())).map_err(too_many)?;
         let live = self.parts.live.clone();
         let live = live.ok_or_else(|| unavailable("this process has no controller, which knows clusters"))?;
         let shells = shells(world.setting("exec.shells"), &wanted.shell);

@@ -12,7 +12,7 @@ use super::context::{Context, hidden};
 use super::standing::Owned;
 use crate::catalog::AppKey;
 use crate::extension::{APPLICATION, PROJECT, Visit, unauthorized};
-use crate::http::{Refused, is_resource_name};
+use crate::http::{CallerKey, Refused, is_resource_name};
 
 /// The call that a visit is closest to: records name the method of whoever did something.
 const LIKE: &str = "/application.ApplicationService/Get";
@@ -92,9 +92,15 @@ pub(crate) struct Visitor {
     owned: Owned,
     place: Place,
     extension: String,
+    caller: CallerKey,
 }
 
 impl Visitor {
+    /// For whom bytes and places are counted.
+    pub(crate) fn caller(&self) -> CallerKey {
+        self.caller.clone()
+    }
+
     /// Whether the caller still has access.
     pub(crate) async fn may_stay(&self) -> bool {
         let admit = |context: &Context<'_>| {
@@ -115,10 +121,11 @@ impl Services {
         let parts = &self.parts;
         let Known { identity, token, .. } = identify(parts, &head.headers).await?;
         let place = Place::read(head)?;
+        let caller = CallerKey::of(&identity, peer.ip());
         let call = as_call(head, peer, LIKE, identity).ok_or_else(unauthorized)?;
         let visit = place.admit(&Context::new(parts, call.clone()), extension)?;
         let owned = Owned::new(parts, call, token.unwrap_or_default());
-        Ok((visit, Visitor { owned, place, extension: extension.to_owned() }))
+        Ok((visit, Visitor { owned, place, extension: extension.to_owned(), caller }))
     }
 }
 

@@ -23,7 +23,8 @@ use crate::home::{Client, Home, Setup, ask, until};
 
 const POLICY: &str = "p, role:shop, applications, *, shop/*, allow\np, role:shop, extensions, invoke, echo, allow\n\
                       p, role:all, applications, *, */*, allow\np, role:all, extensions, invoke, *, allow\n\
-                      g, ann, role:all\ng, kim, role:shop\ng, bo, role:look\np, role:look, applications, get, shop/*, allow\n";
+                      g, ann, role:all\ng, kim, role:shop\ng, bo, role:look\np, role:look, applications, get, shop/*, allow\n\
+                      p, proj:shop:ci, extensions, invoke, echo, allow\np, proj:shop:dev, extensions, invoke, echo, allow\n";
 const MAP: &str = "/api/v1/namespaces/argocd/configmaps/argocd-cm";
 
 type Seen = Arc<Mutex<Vec<(String, http::HeaderMap, Bytes)>>>;
@@ -64,12 +65,19 @@ fn config(address: &str) -> String {
 
 async fn home(config: &str) -> Home {
     let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    let role = |name| {
+        let policy = format!("p, proj:shop:{name}, applications, get, shop/*, allow");
+        json!({"name": name, "policies": [policy]})
+    };
     let accounts = ["accounts.ann", "accounts.kim", "accounts.bo"].map(|name| (name, "login"));
     let map = [&accounts[..], &[("extension.config.echo", config)]].concat();
     let setup = Setup::new()
         .config_map("argocd-cm", &map)
         .config_map("argocd-rbac-cm", &[("policy.csv", POLICY)])
-        .project("shop", &json!({"sourceRepos": ["https://git/*"], "destinations": destinations}))
+        .project(
+            "shop",
+            &json!({"sourceRepos": ["https://git/*"], "destinations": destinations, "roles": ["ci", "dev"].map(role)}),
+        )
         .with_extensions();
     let token = json!({"stringData": {"echo.token": "of-the-service"}});
     ask(&setup.sim, http::Method::PATCH, "/api/v1/namespaces/argocd/secrets/argocd-secret", &token);
@@ -432,4 +440,30 @@ async fn sec_32_an_answer_of_an_extension_ends_with_the_session() {
         let reading = async { while let Some(Ok(_)) = body.frame().await {} };
         tokio::time::timeout(std::time::Duration::from_secs(20), reading).await.expect("the answer ends");
     }
+}
+
+/// Page, holes 4 and 5: one tenant could have all places, and each of its tokens had a budget of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_16_tokens_of_a_project_share_their_places_at_extensions() {
+    let (address, _, _) = echo().await;
+    let home = home(&config(&address)).await;
+    let (kim, admin) = (home.account("kim"), home.account("admin"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let mut tokens = Vec::new();
+    for role in ["ci", "dev"] {
+        let asked = json!({"project": "shop", "role": role});
+        let path = format!("/api/v1/projects/shop/roles/{role}/token");
+        tokens.push(admin.ok("POST", &path, &asked).await["token"].as_str().unwrap().to_owned());
+    }
+    let mut sockets = Vec::new();
+    for number in 0..50 {
+        let client = home.with(&tokens[number % 2]);
+        sockets.push(open(&home, &client, "/extensions/echo/live", &WEB).await.unwrap());
+    }
+    for token in &tokens {
+        let (status, text) =
+            open(&home, &home.with(token), "/extensions/echo/live", &WEB).await.err().unwrap();
+        assert!(status == 429 && text.starts_with("too many requests of this caller"), "{status} {text}");
+    }
+    assert!(open(&home, &kim, "/extensions/echo/live", &WEB).await.is_ok(), "others have the rest");
 }

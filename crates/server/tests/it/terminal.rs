@@ -237,3 +237,19 @@ async fn api_193_a_token_that_does_not_count_any_more_makes_the_browser_connect_
     send(&mut socket, &typed("x")).await;
     assert_eq!(shown(&mut socket, "").await, "\nReconnect because the token was refreshed...\n<1>");
 }
+
+/// Page, hole 5: one tenant could have all terminals.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_16_one_account_has_a_quarter_of_the_terminals() {
+    let (setup, _) = setup(&[("exec.enabled", "true")]);
+    let home = setup.start().await;
+    let (kim, admin) = (home.account("kim"), home.account("admin"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let mut sockets = Vec::new();
+    for _ in 0..50 {
+        sockets.push(open(&home, QUERY, &[cookie(&kim)]).await.unwrap());
+    }
+    let refused = open(&home, QUERY, &[cookie(&kim)]).await.err().unwrap();
+    assert_eq!(refused, (429, "this caller has too many terminals; close one, and try again".to_owned()));
+    assert!(open(&home, QUERY, &[cookie(&admin)]).await.is_ok(), "others have the rest");
+}

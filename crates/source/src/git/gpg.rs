@@ -145,7 +145,7 @@ impl Git {
             stdout_bytes_max: OUTPUT_BYTES_MAX,
             limits: tiphys_exec::Limits::default(),
         };
-        let _slot = self.slot().await?;
+        let _slot = self.slots.take_own().await;
         match tiphys_exec::run(invocation).await {
             Ok(output) if output.code == Some(0) => {
                 Ok(Home { digest: *keyring.digest(), directory })
@@ -175,7 +175,7 @@ impl Git {
         command: &Command<'_>,
         environment: Vec<(OsString, OsString)>,
     ) -> Result<Output, SourceError> {
-        let _slot = self.slot().await?;
+        let _slot = self.slots.take_own().await;
         let context = super::failure::Context {
             arguments: command.arguments,
             repository: None,

@@ -99,7 +99,7 @@ impl Sources {
             let place = self.0.packed.place().await?;
             answer.save(&place, options.index_bytes_max).await?;
             // Large ones one after another: what is read takes memory.
-            let _turn = self.0.index_turn.acquire().await;
+            let _turn = self.0.index_turn.take_own().await;
             let index = long(move || {
                 let failed = |error: std::io::Error| SourceError::Cache { text: error.kind().to_string() };
                 let file = std::fs::File::open(&place).map_err(failed)?;

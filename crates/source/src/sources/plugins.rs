@@ -1,8 +1,12 @@
 //! What config management plugins get from us besides files (RND-137).
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tiphys_plugin::Plugins;
+use tiphys_plugin::{Answer, Credentials, PluginError, Plugins};
+use tiphys_render::Tree;
+use tiphys_render::plugins::PluginCall;
 
 use super::Sources;
 use crate::git::HttpCredentials;
@@ -13,6 +17,21 @@ impl Sources {
     /// The plugins that are there.
     pub fn plugins(&self) -> &Plugins {
         &self.0.plugins
+    }
+
+    /// What a plugin answers; one owner never has all calls.
+    ///
+    /// # Errors
+    /// As [`Plugins::answer`].
+    pub async fn plugin_answer(
+        &self,
+        tree: &Arc<dyn Tree>,
+        call: &PluginCall,
+        credentials: Credentials<'_>,
+        is_fresh: bool,
+    ) -> Result<Answer, PluginError> {
+        let _turn = self.0.plugin_turns.take_own().await;
+        self.0.plugins.answer(tree, call, credentials, is_fresh).await
     }
 
     /// Variables with which a `git` somewhere else gets at a repository, and at nothing but its server (RND-137).

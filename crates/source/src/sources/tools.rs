@@ -18,13 +18,12 @@ use tiphys_exec::{ExecError, Invocation, Limits, Output};
 use tiphys_render::links::{Resolved, resolve};
 use tiphys_render::tools::{AddedChart, Tool, ToolCall, Word};
 use tiphys_render::{EntryKind, Tree, TreeError, TreePath};
-use tokio::sync::Semaphore;
 
 use super::{Backend, Sources};
 use crate::work::long;
-use crate::{SourceError, SourceOptions};
+use crate::{Clock, SourceError, SourceOptions, Turns};
 
-/// Programs that run at a time.
+/// Programs that run at a time; one owner has one of them.
 const PROGRAMS_MAX: usize = 2;
 /// Bytes that one may print (RND-243).
 const STDOUT_BYTES_MAX: usize = 64 << 20;
@@ -38,18 +37,18 @@ const DEPTH_MAX: usize = 64;
 /// What programs printed, and how many may run.
 pub(super) struct Tools {
     results: Cache<[u8; 32], Bytes>,
-    turns: Semaphore,
+    turns: Turns,
 }
 
 impl Tools {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(clock: &Clock) -> Self {
         let weight = |_: &[u8; 32], bytes: &Bytes| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let results = Cache::builder()
             .max_capacity(RESULTS_BYTES_MAX)
             .eviction_policy(EvictionPolicy::lru())
             .weigher(weight)
             .build();
-        Self { results, turns: Semaphore::new(PROGRAMS_MAX) }
+        Self { results, turns: Turns::shared(PROGRAMS_MAX, PROGRAMS_MAX - 1, clock.clone()) }
     }
 }
 
@@ -68,8 +67,7 @@ impl Sources {
         if let Some(found) = tools.results.get(&key) {
             return Ok(found);
         }
-        // It is never closed.
-        let _turn = tools.turns.acquire().await;
+        let _turn = tools.turns.take_own().await;
         let (from, given) = (Arc::clone(tree), Arc::clone(call));
         let parent = self.0.options.cache_dir.clone();
         let copy = long(move || Copy::make(&parent, from.as_ref(), &given)).await?;

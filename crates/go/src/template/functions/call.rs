@@ -3,7 +3,7 @@
 use super::Operand;
 use crate::live;
 use crate::memory::Memory;
-use crate::regexp::{Regexp, RegexpError, Weight, weigh};
+use crate::regexp::{Regexp, RegexpError, STATES_OF_A_STEP, Weight, compile_steps};
 use crate::template::environment::{Environment, Work};
 use crate::template::error::Failure;
 use crate::template::exec::Context;
@@ -242,20 +242,14 @@ impl<'e> Call<'_, 'e> {
     /// When it does not compile; and when the run may do no more, which is an error inside of the first.
     pub fn regexp(&mut self, pattern: &Text) -> Result<Result<Rc<Regexp>, RegexpError>, Failure> {
         if !self.context.is_compiled(pattern) {
-            let states = weigh(&pattern.to_str()).states;
-            // 200 ns for a state and for a byte; a compiler that finds the program too large took as long.
-            self.spend(states.saturating_add(pattern.len()).saturating_mul(5).saturating_add(500))?;
+            self.spend(compile_steps(&pattern.to_str()))?;
         }
         Ok(self.context.regexp(pattern))
     }
 
     /// Pays for one search of an expression in a text.
-    ///
-    /// As a rule an automaton takes a nanosecond for a byte; one that has too many states is simulated, three nanoseconds
-    /// for each state.
     pub(crate) fn spend_search(&mut self, weight: Weight, bytes: usize) -> Result<(), Failure> {
-        let rate = weight.states.max(STATES_OF_A_STEP);
-        self.spend((bytes.saturating_mul(rate) / STATES_OF_A_STEP).div_ceil(BYTES_SEARCHED))
+        self.spend(weight.search_steps(bytes))
     }
 
     /// Counts the matches in a text and pays for finding them, `most` at the most.
@@ -293,10 +287,6 @@ impl<'e> Call<'_, 'e> {
     }
 }
 
-/// States that are simulated in one step: three nanoseconds each.
-const STATES_OF_A_STEP: usize = 13;
-/// Bytes that an automaton of few states looks at in a step.
-const BYTES_SEARCHED: usize = 32;
 /// States up to which expressions have an automaton as a rule.
 const STATES_FEW: usize = 200;
 
