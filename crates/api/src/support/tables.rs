@@ -247,7 +247,7 @@ pub(super) const CM: &[Entry] = &[
         "tiphys.renderer.localAddresses",
         Honoured,
         "",
-        "`true`: files, bases and charts that a source names by URL may be on this machine, its network link and at the services of its cloud; else only repositories that `sourceRepos` permits",
+        "`true`: what a source names by URL (files, bases, charts, submodules) may be on this machine, its network link and at the services of its cloud; else only repositories that `sourceRepos` permits",
     ),
     entry("tiphys.renderer.", Reported, "", "no such key is read"),
     entry("webhook.maxPayloadSizeMB", Honoured, "", ""),
