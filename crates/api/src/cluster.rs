@@ -400,7 +400,12 @@ impl UnreadCluster {
 
 impl std::fmt::Display for UnreadCluster {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { secret_name, reason, .. } = self;
+        let Self { secret_name, reason, seen } = self;
+        if seen.is_none() {
+            // Whose it is cannot be told, so its name and its content are told to no project (SEC-25).
+            let text = "not all clusters are known: the Secret of a cluster cannot be read; the log of the controller names it";
+            return out.write_str(text);
+        }
         write!(out, "not all clusters are known: Secret {secret_name} cannot be read: {reason}")
     }
 }

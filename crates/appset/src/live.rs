@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use tiphys_api::ApplicationSet;
 use tiphys_api::codes::{HealthCode, SyncStatusCode};
 use tiphys_api::names::{GROUP, VERSION};
 use tiphys_api::project::DEFAULT_PROJECT;
+
+use crate::scope::may_make;
 
 /// Kind of sets in references to owners.
 const SET_KIND: &str = "ApplicationSet";
@@ -101,9 +104,17 @@ impl LiveApplication {
         if project.is_empty() { DEFAULT_PROJECT } else { project }
     }
 
-    /// Whether a set of this name controls it; unique ids are not compared (ASET-131).
-    pub fn is_of(&self, set: &str) -> bool {
-        self.controller().is_some_and(|reference| is_set(reference, set))
+    /// Whether a set controls it. After a backup was brought back the set has another unique id than its Applications name
+    /// (ASET-131); then the project has to be one that the set makes Applications of, because whoever writes an
+    /// Application writes its owner, too, and a name proves nothing (INV-16). A set without a unique id is not stored: it is
+    /// only shown what it would do.
+    pub fn is_of(&self, set: &ApplicationSet) -> bool {
+        let ApplicationSet { metadata, .. } = set;
+        self.controller().is_some_and(|reference| {
+            let uid = reference.get("uid").and_then(Value::as_str).unwrap_or_default();
+            is_set(reference, &metadata.name)
+                && (metadata.uid.is_empty() || uid == metadata.uid || may_make(set, self.project()))
+        })
     }
 
     /// Whether it is on its way out.
@@ -316,16 +327,26 @@ mod tests {
             LiveApplication::from_value(json!({"metadata": {"name": "a", "ownerReferences": references}}))
                 .unwrap()
         };
+        let set = |name: &str, project: &str| -> ApplicationSet {
+            let spec = json!({"project": project, "template": {"spec": {"project": ""}}});
+            serde_json::from_value(json!({"metadata": {"name": name, "uid": "u"}, "spec": spec})).unwrap()
+        };
+        let (s, t) = (set("s", ""), set("t", ""));
         let ours = owner_reference("s", "u");
-        assert!(read(json!([ours])).is_of("s"));
-        assert!(!read(json!([ours])).is_of("t"));
+        assert!(read(json!([ours])).is_of(&s));
+        assert!(!read(json!([ours])).is_of(&t));
         let mut other = owner_reference("s", "u");
         other["controller"] = json!(false);
-        assert!(!read(json!([other])).is_of("s"));
+        assert!(!read(json!([other])).is_of(&s));
         other["controller"] = json!(true);
         other["apiVersion"] = json!("other.io/v1");
-        assert!(!read(json!([other])).is_of("s"));
-        assert!(!read(Value::Null).is_of("s"));
+        assert!(!read(json!([other])).is_of(&s));
+        assert!(!read(Value::Null).is_of(&s));
+        // One of another unique id counts in the project of the set.
+        let restored = read(json!([owner_reference("s", "before")]));
+        assert!(restored.is_of(&s));
+        assert!(!restored.is_of(&set("s", "blue")), "it is of project default");
+        assert!(read(json!([ours])).is_of(&set("s", "blue")), "the set was moved");
     }
 
     #[test]

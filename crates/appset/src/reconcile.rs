@@ -21,6 +21,7 @@ use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_api::applicationset::{ApplicationSetStatus, Policy, RolloutApplicationStatus};
 use tiphys_api::codes::{SetConditionType, SetReason};
+use tiphys_api::project::DEFAULT_PROJECT;
 use tiphys_engine::normalize::IgnoreRules;
 
 use crate::compare::{self, Comparison, Preserved};
@@ -181,12 +182,7 @@ pub fn plan(facts: &PassFacts<'_>) -> Result<Plan, Stop> {
         status: set.status.clone(),
         policy,
         requeue_after: generator::requeue_after(set, settings),
-        own: facts
-            .live
-            .values()
-            .filter(|live| live.is_of(&set.metadata.name))
-            .map(|live| live.name.clone())
-            .collect(),
+        own: facts.live.values().filter(|live| live.is_of(set)).map(|live| live.name.clone()).collect(),
         removed_conditions: vec![SetConditionType::DeletionProgressing],
         ..Plan::default()
     };
@@ -314,7 +310,7 @@ impl Plan {
 
     /// What makes the Applications that may be written what was generated (ASET-132, ASET-133, ASET-141).
     fn write(&mut self, facts: &PassFacts<'_>, applications: &[&Application], comparison: &Comparison<'_>) {
-        let set = facts.request.set.metadata.name.as_str();
+        let set = facts.request.set;
         for application in applications {
             let name = &application.metadata.name;
             let action = match facts.live.get(name) {
@@ -395,8 +391,20 @@ fn update(
     live: &LiveApplication,
     comparison: &Comparison<'_>,
 ) -> Option<Action> {
+    let is_own = live.is_of(facts.request.set);
+    let project = match application.spec.project.as_str() {
+        "" => DEFAULT_PROJECT,
+        named => named,
+    };
+    if !is_own && live.project() != project {
+        // Whose it is, and what owns it, is not for this set to tell (SEC-25); nor does adopting move it (INV-16).
+        return Some(Action::Refuse(format!(
+            "Object {}/{} exists already, and this set did not make it: it is neither changed nor deleted",
+            live.namespace, live.name
+        )));
+    }
     if let Some(controller) = live.controller()
-        && !live.is_of(&facts.request.set.metadata.name)
+        && !is_own
     {
         let text = |name: &str| controller.get(name).and_then(Value::as_str).unwrap_or("");
         let (kind, owner) = (text("kind"), text("name"));

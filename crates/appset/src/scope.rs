@@ -3,10 +3,12 @@
 //! Whatever such a set generates or reads stays inside the effective project. The permission tests are those of
 //! Applications.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tiphys_api::cluster::Cluster;
 use tiphys_api::codes::SetReason;
+use tiphys_api::project::DEFAULT_PROJECT;
 use tiphys_api::settings::{ApplicationSets, GlobalResources, ProjectMatching};
 use tiphys_api::{AppProject, ApplicationSet};
 use tiphys_policy::pattern;
@@ -104,6 +106,24 @@ impl Scope {
     pub(crate) fn access(&self, settings: &ApplicationSets) -> Access {
         Access::of_project(self.project().map_or("", AppProject::name), settings)
     }
+}
+
+/// Projects of the Applications that an unscoped set can make: that of its template, and those that templates of
+/// generators put in its place, which are the projects that whoever stores the set needs rights in. Templates of nested
+/// generators make no Applications (ASET-26), and a patch changes no project (ASET-120).
+pub(crate) fn projects_of_applications(set: &ApplicationSet) -> Option<BTreeSet<&str>> {
+    let named = Some(set.template_project()).filter(|project| !project.is_empty()).unwrap_or(DEFAULT_PROJECT);
+    let projects: BTreeSet<&str> = std::iter::once(named).chain(set.generator_projects()).collect();
+    // `None` where a template decides, which the API permits in no unscoped set.
+    (!projects.iter().any(|project| project.contains("{{"))).then_some(projects)
+}
+
+/// Whether Applications of a project may be those of a set, as it is now.
+pub(crate) fn may_make(set: &ApplicationSet, project: &str) -> bool {
+    if set.spec.project.is_empty() {
+        return projects_of_applications(set).is_none_or(|projects| projects.contains(project));
+    }
+    set.spec.project == project
 }
 
 /// The namespace of a set; one without is the control plane's.

@@ -13,6 +13,7 @@
 //! `refresh`, `sync` and `deletion` are what a round does. What a round wants next it returns: only the scheduler enqueues.
 
 mod actions;
+mod bound;
 mod compare;
 mod deletion;
 mod desired;

@@ -119,7 +119,11 @@ impl World {
     /// Who vouches for servers (REP-80, REP-81).
     pub(crate) fn trust(&self) -> tiphys_source::Trust {
         let tls = Arc::clone(&self.installation.tls_certificates);
-        tiphys_source::Trust { tls, known_hosts: Some(Arc::clone(&self.installation.known_hosts)) }
+        tiphys_source::Trust {
+            tls,
+            known_hosts: Some(Arc::clone(&self.installation.known_hosts)),
+            local_addresses: self.settings.renderers().local_addresses,
+        }
     }
 
     /// Compiled ignore rules of an application with those of the system (ENG-64). `scripts` runs their jq

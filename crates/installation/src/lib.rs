@@ -434,6 +434,7 @@ impl Secrets {
                     let cluster = Cluster::from_secret(&metadata, &objects::decoded(secret));
                     let server = &cluster.server;
                     warnings.extend(cluster.warnings.iter().map(|text| format!("cluster {server}: {text}")));
+                    warnings.extend(lent_identity(&cluster));
                     found.clusters.push(cluster);
                 }
                 _ => {}
@@ -441,6 +442,19 @@ impl Secrets {
         }
         found
     }
+}
+
+/// What a stored entry of a project lends, which the API gives with a right of the shared scope only (A3): an entry that
+/// an older version or another tool stored looks the same.
+fn lent_identity(cluster: &Cluster) -> Option<String> {
+    let is_lent = !cluster.project.is_empty() && cluster.parse_config().is_ok() && cluster.lends_identity();
+    is_lent.then(|| {
+        let Cluster { server, project, secret_name, .. } = cluster;
+        format!(
+            "cluster {server} of project {project} is reached with the controller's own identity; if no administrator \
+             gave it to the project, delete Secret {secret_name}, or give the entry credentials of its own"
+        )
+    })
 }
 
 /// The projects as they are stored, and those that cannot be read with the reasons.

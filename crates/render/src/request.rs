@@ -174,7 +174,7 @@ const SMALL_FILES: usize = 20_000;
 impl Budget {
     /// The bounds that settings give.
     pub fn of(renderers: Renderers) -> Self {
-        let Renderers { template_steps, live_bytes } = renderers;
+        let Renderers { template_steps, live_bytes, .. } = renderers;
         // What is parsed is a part of what is held.
         Self { memory: live_bytes.max(LIVE_BYTES_MAX), live_bytes, template_steps, ..Self::default() }
     }

@@ -101,6 +101,11 @@ pub enum ApplicationError {
     /// An operation cannot be asked for now.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// It names an owner.
+    #[error(
+        "metadata.ownerReferences cannot be set: the controller that makes an application writes its owner; leave it out"
+    )]
+    Owned,
     /// No sync may start now.
     #[error("cannot sync: {0}")]
     Window(String),
@@ -209,6 +214,11 @@ pub fn plan_create(
     upsert: bool,
 ) -> Result<Change, ApplicationError> {
     let Some(object) = stored else {
+        // The owner of an application deletes it, and waits for it (INV-16): no caller names one.
+        let owners = wanted.value.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        if owners.is_some_and(|owners| !owners.is_empty()) {
+            return Err(ApplicationError::Owned);
+        }
         return Ok(Change::Create(Sealed::new(wanted.value.clone())));
     };
     let existing = read(object)?;

@@ -92,8 +92,7 @@ impl Fetcher<'_> {
             Need::Tool(call) => Ok(Supply::bytes(self.sources.tool(self.tree, call).await?)),
             Need::Plugin(call) => self.plugin(call).await,
             Need::Resource { url } => {
-                let anonymous = Repository::anonymous(url);
-                match self.sources.file(&anonymous, url).await {
+                match self.sources.file(url).await {
                     Ok(bytes) => Ok(Supply::bytes(bytes)),
                     // The server said so; whoever cannot be asked said nothing.
                     Err(error @ (SourceError::NotThere { .. } | SourceError::Denied { .. })) => {
@@ -107,11 +106,8 @@ impl Fetcher<'_> {
                 let commit = self.sources.resolve(&repository, revision, Freshness::Cached).await?;
                 Ok(Supply::tree(self.sources.tree(&repository, &commit).await?))
             }
-            Need::File { url } => {
-                // As Helm and Kustomize ask: without credentials.
-                let anonymous = Repository::anonymous(url);
-                Ok(Supply::bytes(self.sources.file(&anonymous, url).await?))
-            }
+            // As Helm and Kustomize ask: without credentials.
+            Need::File { url } => Ok(Supply::bytes(self.sources.file(url).await?)),
         }
     }
 
@@ -143,6 +139,7 @@ impl Fetcher<'_> {
         let is_oci = self.source.repo_url.starts_with("oci://");
         let found = self.installation.dependency_repository(url, self.project, is_oci);
         let mut repository = Repository::from(&found.map_err(FetchError::Refused)?);
+        repository.is_foreign = self.installation.repository_refusal(self.project, url).is_some();
         repository.pass_credentials = self.source.helm.as_ref().is_some_and(|helm| helm.pass_credentials);
         let version = if version.is_empty() { "*" } else { version };
         let resolved = self.sources.resolve_chart(&repository, name, version, Freshness::Cached).await;
@@ -179,7 +176,7 @@ impl Fetcher<'_> {
     /// The repository of a base. Credentials go to what the project permits, and nowhere else (RND-89).
     fn repository(&self, url: &str) -> Result<Repository, FetchError> {
         if self.installation.repository_refusal(self.project, url).is_some() {
-            return Ok(Repository::anonymous(url));
+            return Ok(Repository { is_foreign: true, ..Repository::anonymous(url) });
         }
         let found = self.installation.repository(url, self.project.name()).map_err(FetchError::Refused)?;
         Ok(Repository::from(&found))

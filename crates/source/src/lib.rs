@@ -9,6 +9,7 @@
 //! Everything on disk is a cache: it may vanish at any time, and damage is answered by fetching again.
 //! Concurrent questions about one repository cost one listing and one fetch.
 
+mod address;
 mod allowance;
 mod archive;
 mod charts;

@@ -58,7 +58,7 @@ fn related(
     };
     let is_same_server = (from.scheme(), from.host(), port(&from)) == (to.scheme(), to.host(), port(&to));
     if !is_same_server || !parent.reaches(repository_of(anonymous.url.expose())) {
-        return Ok(anonymous);
+        return Ok(Repository { is_foreign: !is_same_server, ..anonymous });
     }
     let mut known = Repository { url: anonymous.url, depth: 0, ..parent.clone() };
     if parent.transport()? == Transport::Http && parent.password.is_empty() {

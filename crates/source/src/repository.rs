@@ -64,6 +64,9 @@ pub struct Repository {
     pub pass_credentials: bool,
     /// How far the credentials go to what the repository refers to.
     pub reach: Option<Reach>,
+    /// Whether a source names it that its project's rules do not permit: it is asked without credentials, and not on
+    /// this machine.
+    pub is_foreign: bool,
 }
 
 impl From<&repository::Repository> for Repository {

@@ -26,6 +26,7 @@ use tiphys_api::repo_url;
 use tiphys_plugin::{CALLS_MAX as PLUGIN_CALLS_MAX, Plugins};
 use tiphys_render::{Tree, TreeError};
 
+use crate::address;
 use crate::git::Git;
 use crate::lfs::Pointers;
 use crate::local;
@@ -257,6 +258,9 @@ impl Sources {
         let location = repository.location()?;
         let Some(path) = location.local_path().map(Path::to_owned) else {
             let trust = self.0.trust.lock().clone();
+            if repository.is_foreign && !trust.local_addresses {
+                address::check_host(location.host(), &repo_url::redact(repository.url.expose())).await?;
+            }
             let admitted = trust.apply(repository)?;
             return match &self.0.backend {
                 Backend::Git { git, .. } if admitted.token.is_some() => {

@@ -1,4 +1,4 @@
-//! Who vouches for servers, as the installation says at this moment (REP-80, REP-81).
+//! Who vouches for servers, and which may be asked, as the installation says at this moment (REP-80, REP-81).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ pub struct Trust {
     pub tls: Arc<TlsCertificates>,
     /// Text of the known hosts; `None` means the file that the options name.
     pub known_hosts: Option<Arc<str>>,
+    /// Whether what a source names may be on this machine and its network link; repositories that the project's rules
+    /// permit may always be.
+    pub local_addresses: bool,
 }
 
 impl Trust {

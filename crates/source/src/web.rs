@@ -1,8 +1,9 @@
 //! Asks servers that are none of git's for files: chart repositories, registries, values by URL (RND-109, RND-113).
 //!
 //! One place decides what goes out: proxies and client certificates of a repository, who vouches for a server,
-//! how many redirects are followed, and to whom credentials are shown. What comes back has a bound of bytes and of
-//! time. No text repeats a credential, or what a server said beside a refusal (SEC-38).
+//! how many redirects are followed, to whom credentials are shown, and which addresses are not asked (`address`).
+//! What comes back has a bound of bytes and of time. No text repeats a credential, or what a server said beside a
+//! refusal (SEC-38).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,6 +19,7 @@ use reqwest::{Client, NoProxy, Proxy, Response, Url};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
+use crate::address::{Guard, LocalAddress, refusal};
 use crate::http::Roots;
 use crate::http::tls::{self, Configurations};
 use crate::repository::hex;
@@ -90,7 +92,12 @@ impl Web {
         let shown_first = shown(&question.url);
         let mut shown = shown_first.clone();
         for _ in 0..=REDIRECTS_MAX {
-            let client = self.client(repository, trust, &question.url).await?;
+            let is_free = trust.local_addresses || is_at_home(repository, &question.url);
+            let guard = (!is_free).then(|| Guard { proxies: self.proxy_hosts(repository) });
+            if let Some(guard) = &guard {
+                guard.check(&question.url, &shown).await?;
+            }
+            let client = self.client(repository, trust, (&question.url, guard)).await?;
             let mut request = client.get(question.url.clone()).header(ACCEPT, question.accept);
             if let Some(value) = &question.authorization {
                 request = request.header(AUTHORIZATION, value.clone());
@@ -132,9 +139,14 @@ impl Web {
     }
 
     /// The client for a repository and a host.
-    async fn client(&self, repository: &Repository, trust: &Trust, url: &Url) -> Result<Client, SourceError> {
+    async fn client(
+        &self,
+        repository: &Repository,
+        trust: &Trust,
+        (url, guard): (&Url, Option<Guard>),
+    ) -> Result<Client, SourceError> {
         let roots = self.roots(repository, trust, url)?;
-        let key = key(repository, &roots);
+        let key = key(repository, &roots, guard.is_some());
         if let Some(known) = self.clients.lock().get(&key) {
             return Ok(known.clone());
         }
@@ -154,6 +166,9 @@ impl Web {
             .pool_idle_timeout(IDLE)
             .user_agent(&self.options.user_agent)
             .no_proxy();
+        if let Some(guard) = guard {
+            builder = builder.dns_resolver(Arc::new(guard));
+        }
         for proxy in self.proxies(repository)? {
             builder = builder.proxy(proxy);
         }
@@ -196,21 +211,49 @@ impl Web {
             let proxy = Proxy::all(repository.proxy.expose().as_str()).map_err(invalid)?;
             return Ok(vec![proxy.no_proxy(NoProxy::from_string(&repository.no_proxy))]);
         }
-        let variable = |name: &str| {
-            let found =
-                |(key, value): &&(String, String)| key.eq_ignore_ascii_case(name) && !value.is_empty();
-            self.options.proxy_environment.iter().find(found).map(|(_, value)| value.as_str())
-        };
-        let no_proxy = || variable("no_proxy").and_then(NoProxy::from_string);
+        let no_proxy = || self.variable("no_proxy").and_then(NoProxy::from_string);
         let mut proxies = Vec::new();
-        if let Some(url) = variable("https_proxy") {
+        if let Some(url) = self.variable("https_proxy") {
             proxies.push(Proxy::https(url).map_err(invalid)?.no_proxy(no_proxy()));
         }
-        if let Some(url) = variable("http_proxy") {
+        if let Some(url) = self.variable("http_proxy") {
             proxies.push(Proxy::http(url).map_err(invalid)?.no_proxy(no_proxy()));
         }
         Ok(proxies)
     }
+
+    /// A variable of the environment about proxies, in either case.
+    fn variable(&self, name: &str) -> Option<&str> {
+        let found = |(key, value): &&(String, String)| key.eq_ignore_ascii_case(name) && !value.is_empty();
+        self.options.proxy_environment.iter().find(found).map(|(_, value)| value.as_str())
+    }
+
+    /// Hosts of the proxies of a repository.
+    fn proxy_hosts(&self, repository: &Repository) -> Vec<String> {
+        let own = Some(repository.proxy.expose().as_str()).filter(|own| !own.is_empty());
+        let urls = match own {
+            Some(own) => vec![own],
+            None => {
+                ["https_proxy", "http_proxy"].into_iter().filter_map(|name| self.variable(name)).collect()
+            }
+        };
+        let host = |url: &str| {
+            let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+            Some(Url::parse(&url).ok()?.host_str()?.to_owned())
+        };
+        urls.into_iter().filter_map(host).collect()
+    }
+}
+
+/// Whether a URL is at the very server of a repository that the project's rules permit, which is asked wherever it is.
+fn is_at_home(repository: &Repository, url: &Url) -> bool {
+    let home = repository.url.expose();
+    let home = if home.contains("://") { home.to_owned() } else { format!("oci://{home}") };
+    let Some(home) = Url::parse(&home).ok().filter(|_| !repository.is_foreign) else { return false };
+    // What has no scheme of the web is spoken to at the port of the one that is used.
+    let port = home.port_or_known_default().or(if url.scheme() == "http" { Some(80) } else { Some(443) });
+    let is_same = |host: &str| host.eq_ignore_ascii_case(url.host_str().unwrap_or_default());
+    home.host_str().is_some_and(is_same) && url.port_or_known_default() == port
 }
 
 impl Answer {
@@ -360,6 +403,9 @@ fn unreachable(shown: &str, error: &reqwest::Error) -> SourceError {
     let mut cause = std::error::Error::source(error);
     let mut last = String::new();
     while let Some(error) = cause {
+        if error.is::<LocalAddress>() {
+            return refusal(shown);
+        }
         last = error.to_string();
         cause = error.source();
     }
@@ -373,7 +419,7 @@ fn unreachable(shown: &str, error: &reqwest::Error) -> SourceError {
     SourceError::Unavailable { text }
 }
 
-fn key(repository: &Repository, roots: &Roots) -> [u8; 32] {
+fn key(repository: &Repository, roots: &Roots, is_guarded: bool) -> [u8; 32] {
     let (kind, roots) = match roots {
         Roots::Anybody => ("anybody", String::new()),
         Roots::System => ("system", String::new()),
@@ -383,6 +429,7 @@ fn key(repository: &Repository, roots: &Roots) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in [
         kind,
+        if is_guarded { "guarded" } else { "" },
         &roots,
         &repository.tls.client_certificate,
         repository.tls.client_key.expose(),

@@ -243,6 +243,12 @@ pub(super) const CM: &[Entry] = &[
         "",
         "mebibytes that one rendering may hold at the same time, 96; 16 to 65536",
     ),
+    entry(
+        "tiphys.renderer.localAddresses",
+        Honoured,
+        "",
+        "`true`: what a source names by URL (files, bases, charts, submodules) may be on this machine, its network link and at the services of its cloud; else only repositories that `sourceRepos` permits",
+    ),
     entry("tiphys.renderer.", Reported, "", "no such key is read"),
     entry("webhook.maxPayloadSizeMB", Honoured, "", ""),
     entry(

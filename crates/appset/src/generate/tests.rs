@@ -183,6 +183,42 @@ fn aset_39_a_projects_cluster_displaces_no_shared_one() {
     assert_eq!(seen(&overridden, &|_| {}).len(), 3);
 }
 
+/// A3: templates of generators show the clusters of the projects that they name, which need rights of their own, and
+/// those of nested generators, which nothing asks about, none.
+#[test]
+fn aset_39_a_template_shows_clusters_of_the_projects_it_names() {
+    let entry = |name: &str, project: &str| Cluster {
+        server: format!("https://{name}"),
+        project: project.to_owned(),
+        ..cluster(name, &[("env", "prod")])
+    };
+    let world = World::default().with_clusters(vec![
+        entry("shared", ""),
+        entry("of-red", "red"),
+        entry("of-blue", "blue"),
+        entry("of-green", "green"),
+    ]);
+    let named = |project: &str| json!({"metadata": {}, "spec": {"project": project, "destination": {}}});
+    let clusters = json!({"clusters": {"selector": {"matchLabels": {"env": "prod"}}}});
+    let seen = |generator: Value| -> Vec<String> {
+        let mut set = go_set(json!([generator]));
+        set.spec.template["spec"]["project"] = "red".into();
+        let sets = world.parameters(&set).unwrap();
+        let mut names: Vec<_> = sets.iter().map(|set| set["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    let list = |template: Value| json!({"list": {"elements": [{}], "template": template}});
+    for project in ["x", "blue", "{{.project}}"] {
+        let nested = json!({"matrix": {"generators": [list(named(project)), clusters]}});
+        assert_eq!(seen(nested), ["of-red", "shared"], "nested template of {project}");
+    }
+    let mut top = json!({"matrix": {"generators": [list(json!({})), clusters], "template": named("blue")}});
+    assert_eq!(seen(top.clone()), ["of-blue", "of-red", "shared"]);
+    top["matrix"]["template"] = named("red");
+    assert_eq!(seen(top), ["of-red", "shared"]);
+}
+
 #[test]
 fn inv_8_clusters_that_are_not_known_are_an_error() {
     let world = World { clusters: Err("the list failed".to_owned()), ..World::default() };

@@ -3,13 +3,10 @@
 
 use std::cmp::Reverse;
 
-use serde_json::{Map, Value};
-use tiphys_api::ApplicationSet;
 use tiphys_api::cluster::Cluster;
-use tiphys_api::project::DEFAULT_PROJECT;
 
 use super::Run;
-use crate::generator::{Level, visit};
+use crate::scope::projects_of_applications;
 
 impl Run<'_> {
     /// Whether generators see a cluster. What belongs to a project is there for Applications of that project alone, so a
@@ -17,7 +14,8 @@ impl Run<'_> {
     pub(super) fn sees(&self, cluster: &Cluster) -> bool {
         let fits = cluster.project.is_empty()
             || self.scope.project().is_some()
-            || project_of_applications(self.request.set).is_none_or(|project| project == cluster.project);
+            || projects_of_applications(self.request.set)
+                .is_none_or(|projects| projects.contains(cluster.project.as_str()));
         fits && self.scope.sees(cluster, self.request.settings, self.request.matching)
     }
 
@@ -27,7 +25,9 @@ impl Run<'_> {
         let set = self.request.set;
         let own = match self.scope.project() {
             Some(project) => Some(project.name()),
-            None => project_of_applications(set),
+            None => projects_of_applications(set)
+                .filter(|projects| projects.len() == 1)
+                .and_then(|projects| projects.first().copied()),
         };
         let rank = match own {
             Some(own) if own == cluster.project => 0,
@@ -38,24 +38,4 @@ impl Run<'_> {
         let age = (rank == 2).then(|| (cluster.created_at.is_none(), &cluster.created_at, &cluster.project));
         (rank, age, Reverse(&cluster.secret_name))
     }
-}
-
-/// The one project of all Applications that an unscoped set can make; `None` where templates decide.
-fn project_of_applications(set: &ApplicationSet) -> Option<&str> {
-    let project = set.template_project();
-    // A patch changes no project (ASET-120).
-    if project.contains("{{") || set.spec.generators.iter().any(|entry| overrides(entry, project)) {
-        return None;
-    }
-    Some(if project.is_empty() { DEFAULT_PROJECT } else { project })
-}
-
-/// Whether a generator has a template of its own with another project.
-fn overrides(entry: &Map<String, Value>, project: &str) -> bool {
-    let mut found = false;
-    visit(entry, Level::Top, &mut |generator| {
-        let own = generator.block.get("template").and_then(|template| template.pointer("/spec/project"));
-        found |= own.and_then(Value::as_str).is_some_and(|own| !own.is_empty() && own != project);
-    });
-    found
 }

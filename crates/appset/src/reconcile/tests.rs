@@ -425,6 +425,44 @@ fn aset_133_strangers_are_not_overwritten_and_orphans_are_adopted() {
     assert_eq!(installation.stored["b"]["metadata"]["ownerReferences"][0]["name"], "s");
 }
 
+/// An Application of another project is not the set's, whoever owns it or nobody (F3): it is neither adopted nor changed,
+/// nor does the refusal tell what it is.
+#[test]
+fn inv_16_a_set_adopts_no_application_of_another_project() {
+    let mut installation = Installation::new(World::default(), spec(&["a", "b"]));
+    installation.pass();
+    for (name, owners) in [("a", json!([])), ("b", json!([owner_reference("blue-set", "x")]))] {
+        let stored = installation.stored.get_mut(name).unwrap();
+        stored["spec"]["project"] = json!("blue");
+        stored["metadata"]["ownerReferences"] = owners;
+    }
+    let before = installation.stored.clone();
+    let (done, _) = installation.pass();
+    assert_eq!(done.refused, ["a", "b"]);
+    assert_eq!((done.updated.len(), done.deleted.len()), (0, 0));
+    assert_eq!(installation.stored, before);
+    let (_, _, message) = installation.condition(ERROR);
+    assert!(message.contains("this set did not make it") && !message.contains("blue"), "{message}");
+    installation.set.spec = set(spec(&[])).spec;
+    assert_eq!(installation.pass().0.deleted, [] as [&str; 0]);
+}
+
+/// Whoever makes an Application writes its owner: the name of a set makes it none of the set's (F4).
+#[test]
+fn inv_16_a_forged_owner_makes_no_application_of_a_set() {
+    let mut installation = Installation::new(World::default(), spec(&["a"]));
+    installation.pass();
+    let mut forged = installation.stored["a"].clone();
+    forged["metadata"]["name"] = json!("forged");
+    forged["metadata"]["ownerReferences"] = json!([owner_reference("s", "11111111")]);
+    forged["spec"]["project"] = json!("red");
+    installation.stored.insert("forged".to_owned(), forged);
+    let (done, _) = installation.pass();
+    assert_eq!(done.deleted, [] as [&str; 0]);
+    assert_eq!(installation.status["resourcesCount"], 1);
+    assert!(!installation.status.to_string().contains("forged"), "{:#}", installation.status);
+}
+
 #[test]
 fn aset_141_one_failure_does_not_stop_the_others() {
     let mut installation = Installation::new(World::default(), spec(&["a", "b", "c"]));

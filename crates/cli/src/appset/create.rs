@@ -264,7 +264,7 @@ fn stale_of(
 ) -> Option<String> {
     let generated =
         outcome.applications.iter().map(|application| application.metadata.name.as_str()).collect();
-    let owned = live.values().filter(|live| live.is_of(&set.metadata.name)).map(|live| live.name.as_str());
+    let owned = live.values().filter(|live| live.is_of(set)).map(|live| live.name.as_str());
     stale::warning(set, world.settings.application_sets(), &generated, owned)
 }
 

@@ -145,7 +145,7 @@ pub(super) async fn stored_live(
     for stored in stored {
         let one = Live::of(value_of(&stored.object)?)?;
         let name = one.application.name.clone();
-        if one.application.is_of(&set.metadata.name) || names.contains(name.as_str()) {
+        if one.application.is_of(set) || names.contains(name.as_str()) {
             live.insert(name, one);
         }
     }

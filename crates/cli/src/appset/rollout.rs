@@ -47,7 +47,7 @@ async fn stages_of(core: &Core, stored: &StoredSet) -> Result<Stages, Failure> {
         let read = LiveApplication::read(&application.object.raw()).map_err(|error| {
             Failure::generic(format!("Application {} cannot be read: {error}", application.object.name()))
         })?;
-        if read.is_of(&set.metadata.name) {
+        if read.is_of(set) {
             live.push(application.app.metadata);
         }
     }

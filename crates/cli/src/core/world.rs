@@ -171,7 +171,13 @@ impl World {
     /// person who asks.
     pub(crate) fn trust(&self) -> tiphys_source::Trust {
         let known_hosts = Some(&self.installation.known_hosts).filter(|text| !text.is_empty()).cloned();
-        tiphys_source::Trust { tls: Arc::clone(&self.installation.tls_certificates), known_hosts }
+        // What answers on this machine answers the person who asks, too.
+        let local_addresses = true;
+        tiphys_source::Trust {
+            tls: Arc::clone(&self.installation.tls_certificates),
+            known_hosts,
+            local_addresses,
+        }
     }
 
     /// Where an application is shown (CLI-442): at the configured address, or at that of the server that is asked; empty

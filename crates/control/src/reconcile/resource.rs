@@ -12,6 +12,7 @@ use tiphys_cluster::{
 };
 use tiphys_object::{GroupKind, Object, ResourceKey};
 
+use super::bound;
 use super::compare::{Subject, is_declared};
 use super::load::AppContext;
 use super::resolve;
@@ -61,9 +62,12 @@ pub(crate) async fn patch(
     let node = objects.find(named).await?;
     let object = objects.read(&node).await?;
     let permit = resolved.permit(&object, &cx.world).map_err(ShowError::Denied)?;
-    let written = resolved.destination.writer.patch_of(&permit, &node.target(), kind, patch).await;
-    let written = written.map_err(|error| failed("patch", named, &error))?;
-    shown(&cx, &written)
+    let (target, uid, writer) = (node.target(), &object.metadata().uid, &resolved.destination.writer);
+    let patch = bound::bound(kind, patch, uid).map_err(ShowError::Failed)?;
+    match writer.patch_of(&permit, &target, kind, &patch).await {
+        Ok(written) => shown(&cx, &written),
+        Err(error) => Err(bound::refused(&cx, writer, (&target, uid), ("patch", error)).await),
+    }
 }
 
 /// Deletes a live object of an application (API-140).
@@ -169,7 +173,9 @@ pub(crate) async fn log(
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
     let named = ResourceKey::new("", "Pod", namespace, pod);
-    VisibleObjects::of(&cx, &resolved).find(&named).await?;
+    let objects = VisibleObjects::of(&cx, &resolved);
+    // Another one of the same name may have taken its place since it was seen.
+    objects.read(&objects.find(&named).await?).await?;
     let connection = resolved.destination.index.connection();
     connection.log(namespace, pod, query).await.map_err(|error| ShowError::Unavailable(error.to_string()))
 }

@@ -13,6 +13,7 @@ use tiphys_engine::actions::{self, Action, ActionError, Rules, Step};
 use tiphys_object::{Object, ResourceKey, access};
 use tiphys_policy::permit::Permit;
 
+use super::bound;
 use super::load::AppContext;
 use super::record;
 use super::resolve::Resolved;
@@ -164,15 +165,18 @@ async fn carry_out(
         }
     }
     for Permitted { step, permit, target } in &steps {
-        let patch = match step {
+        let (patch, live) = match step {
             Step::Create(value) => {
                 drop(writer.create(permit, value).await.map_err(refused(target))?);
                 continue;
             }
-            Step::Patch(value) => actions::patch(live, value),
-            Step::Merge(value) => value.as_object().cloned().unwrap_or_default(),
+            Step::Patch(value) => (actions::patch(live, value), Some(live)),
+            Step::Merge(value) => (value.as_object().cloned().unwrap_or_default(), None),
         };
-        write(writer, permit, target, patch).await.map_err(refused(target))?;
+        match live {
+            Some(live) => write_bound(cx, writer, (permit, target), (live, patch)).await?,
+            None => write(writer, permit, target, patch).await.map_err(refused(target))?,
+        }
     }
     Ok(())
 }
@@ -217,6 +221,34 @@ fn permitted(
             let text = format!("application is not permitted to manage {group}/{kind}/{name} in {namespace}");
             Err(ShowError::Denied(text))
         }
+    }
+}
+
+/// The same for the object that the action was run on, and for no other one of its name.
+async fn write_bound(
+    cx: &AppContext<'_>,
+    writer: &Writer,
+    (permit, target): (&Permit, &Target),
+    (live, mut patch): (&Value, Map<String, Value>),
+) -> Result<(), ShowError> {
+    let uid = access::uid(live);
+    if let Some(status) = patch.remove("status") {
+        let change = bound::of_status(live, &status, uid);
+        match writer.json_patch(permit, target, Some("status"), &change).await {
+            Ok(_) => {}
+            Err(error) if error.is_not_found() => {
+                patch.insert("status".to_owned(), status);
+            }
+            Err(error) => return Err(bound::refused(cx, writer, (target, uid), ("change", error)).await),
+        }
+    }
+    if patch.is_empty() {
+        return Ok(());
+    }
+    let patch = Value::Object(bound::merged(patch, uid).map_err(ShowError::Failed)?);
+    match writer.merge_patch(permit, target, None, &patch).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(bound::refused(cx, writer, (target, uid), ("change", error)).await),
     }
 }
 

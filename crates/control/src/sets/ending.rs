@@ -58,7 +58,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &World) -> Wish {
 /// (ASET-248).
 async fn known(cx: &SetContext<'_>) -> Result<BTreeMap<String, LiveApplication>, String> {
     let mut live = live::applications(cx, std::collections::BTreeSet::new()).await?;
-    live.retain(|_, application| application.is_of(&cx.key.name));
+    live.retain(|_, application| application.is_of(&cx.set));
     let now = cx.sets.shared.clock.now();
     let is_old = |application: &&LiveApplication| {
         application.deletion_timestamp.is_some_and(|since| now.duration_since(since) > VERIFIED_AFTER)
@@ -203,6 +203,9 @@ async fn left_over(cx: &SetContext<'_>, facts: &DeletionFacts<'_>) -> Result<Opt
     };
     let listed = cx.sets.answerer.list(query, APPLICATIONS_MAX).await?;
     let is_known = |object: &&Arc<Object>| facts.live.iter().any(|doomed| doomed.name == object.name());
-    let is_ours = |object: &&Arc<Object>| set_of(object).is_some_and(|set| set == cx.key);
+    // One that cannot be read may be the set's.
+    let is_of =
+        |object: &Object| LiveApplication::read(&object.raw()).map_or(true, |live| live.is_of(&cx.set));
+    let is_ours = |object: &&Arc<Object>| set_of(object).is_some_and(|set| set == cx.key) && is_of(object);
     Ok(listed.iter().filter(is_ours).find(|object| !is_known(object)).map(|object| object.name().into()))
 }

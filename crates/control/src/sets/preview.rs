@@ -53,10 +53,9 @@ impl Sets {
         let existing = match existing {
             Existing::Unasked => return Ok(Preview { applications, validation, warnings, changes: None }),
             Existing::Stored => self.stored(&set, names).await?,
-            Existing::Given(given) => given
-                .into_iter()
-                .filter(|(name, live)| live.is_of(&set.metadata.name) || names.contains(name))
-                .collect(),
+            Existing::Given(given) => {
+                given.into_iter().filter(|(name, live)| live.is_of(&set) || names.contains(name)).collect()
+            }
         };
         let changes = self.changes(set, inputs, generated, existing).await?;
         Ok(Preview { applications, validation, warnings, changes: Some(changes) })

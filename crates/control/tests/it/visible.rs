@@ -2,6 +2,8 @@
 //! and a forged status prove nothing (INV-6, REP-153).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -348,6 +350,72 @@ async fn inv_6_a_replaced_object_is_not_the_one_looked_up() {
     let query = ExecQuery { namespace, pod: name, container: "c".to_owned(), command: vec!["sh".to_owned()] };
     let opened = controller.exec(APP, &query).await.map(drop).unwrap_err();
     assert_eq!(opened, ShowError::NotFound("Pod doesn't belong to specified app".to_owned()));
+    let log = controller.pod_log(APP, (&key.namespace, &key.name), &LogQuery::default()).await;
+    assert!(matches!(log.map(drop), Err(ShowError::NotFound(_))));
+}
+
+/// The object that is changed has to be the one that was read: one that was replaced in between is missing, and its
+/// replacement stays as it is.
+#[tokio::test(start_paused = true)]
+async fn inv_6_a_replaced_object_is_not_changed() {
+    let sim = control_plane();
+    let is_stale = Arc::new(AtomicBool::new(true));
+    let world = World::start_on(sim.clone(), replaced(&sim, &is_stale), |_| {}).await;
+    prepare(&world, &json!({})).await;
+    world.create_with(&of_project(&json!({}), &json!({})));
+    world.pass(MOMENT).await;
+    let controller = world.controller();
+    let (key, path) =
+        (ResourceKey::new("", "ConfigMap", "team-a", "shop"), "/api/v1/namespaces/team-a/configmaps/shop");
+    let before = world.get(path);
+    let merge = json!({"data": {"value": "taken"}});
+    let json = json!([{"op": "replace", "path": "/data/value", "value": "taken"}]);
+    for (kind, patch) in
+        [(PatchKind::Merge, &merge), (PatchKind::Strategic, &merge), (PatchKind::Json, &json)]
+    {
+        is_stale.store(true, Ordering::SeqCst);
+        let refused = controller.patch_resource(APP, &key, (kind, patch)).await.unwrap_err();
+        assert!(
+            matches!(&refused, ShowError::NotFound(text) if text.contains("not found as part")),
+            "{refused:?}"
+        );
+        assert_eq!(world.get(path), before);
+    }
+    let (key, path) = (
+        ResourceKey::new("batch", "Job", "team-a", "worker"),
+        "/apis/batch/v1/namespaces/team-a/jobs/worker",
+    );
+    let before = world.get(path)["spec"].clone();
+    is_stale.store(true, Ordering::SeqCst);
+    let refused = controller.run_action(APP, &key, ("suspend", &BTreeMap::new())).await.unwrap_err();
+    assert!(matches!(&refused, ShowError::NotFound(_)), "{refused:?}");
+    assert_eq!(world.get(path)["spec"], before);
+}
+
+/// A connection on which Jobs and `ConfigMaps` have the uids of others, which the server does not have any more, until
+/// something is sent that names one.
+fn replaced(sim: &Sim, is_stale: &Arc<AtomicBool>) -> Connection {
+    let (server, is_stale) = (sim.clone(), Arc::clone(is_stale));
+    Connection::over(HOME, move |request: Request<Bytes>| {
+        let (server, is_stale) = (server.clone(), Arc::clone(&is_stale));
+        let path = request.uri().path();
+        let is_meant =
+            request.method() == Method::GET && (path.contains("/jobs") || path.contains("/configmaps"));
+        if request.method() == Method::PATCH && request.body().windows(3).any(|part| part == b"uid") {
+            is_stale.store(false, Ordering::SeqCst);
+        }
+        async move {
+            let answer = server.call(request).await;
+            if !is_meant || !is_stale.load(Ordering::SeqCst) {
+                return Ok(answer);
+            }
+            let changed = move |bytes: Bytes| {
+                let text = std::str::from_utf8(&bytes).unwrap();
+                Bytes::from(text.replace("\"uid\":\"", "\"uid\":\"f"))
+            };
+            Ok(answer.map(|body| body.map_frame(move |frame| frame.map_data(changed)).boxed_unsync()))
+        }
+    })
 }
 
 /// A connection to an API server whose answers to requests for one path are changed, piece by piece.

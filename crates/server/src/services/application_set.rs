@@ -247,7 +247,7 @@ fn owned(context: &Context<'_>, set: &ApplicationSet) -> Result<Vec<String>, Sta
         }
         let live = LiveApplication::from_value(entry.value()?)
             .map_err(|error| Status::internal(format!("application {}: {error}", entry.key.name)))?;
-        if live.is_of(&set.metadata.name) {
+        if live.is_of(set) {
             names.push(live.name);
         }
     }

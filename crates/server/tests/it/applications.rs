@@ -276,7 +276,7 @@ impl Live for Known {
                 Existing::Unasked => None,
                 Existing::Stored => Some(changes(7)),
                 Existing::Given(given) => {
-                    Some(changes(given.values().filter(|one| one.is_of("all")).count()))
+                    Some(changes(given.values().filter(|one| one.controller().is_some()).count()))
                 }
             },
         };

@@ -114,6 +114,35 @@ async fn sec_28_an_upsert_replaces_no_foreign_cluster() {
     assert_eq!(declared(&home, "cluster", "project"), ["", "other", "shop", "shop"]);
 }
 
+/// SEC-25: who moves an own cluster into another scope learns nothing of the clusters there without the right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sec_25_moving_a_cluster_tells_of_no_other_project() {
+    let setup = setup();
+    let (taken, free, config) = ("https://127.0.0.1:9", "https://127.0.0.1:10", json!({"bearerToken": "t"}));
+    for (name, project, server) in
+        [("mine", "shop", taken), ("theirs", "other", taken), ("ours", "", taken), ("alone", "shop", free)]
+    {
+        setup.ask(Method::POST, SECRETS, &cluster(name, project, server, &config));
+    }
+    let home = setup.start().await;
+    let kim = home.account("kim");
+    let moved = async |name: &str, project: &str| {
+        let target = format!("{CLUSTERS}/{name}?id.type=name&updatedFields=project");
+        let (status, text) = kim.refused("PUT", &target, &json!({"project": project})).await;
+        let scope = if project.is_empty() { String::new() } else { format!("{project}/") };
+        assert_eq!(status, 403, "{name} to {project:?}: {text}");
+        assert!(text.starts_with(&format!("permission denied: clusters, update, {scope}https://")), "{text}");
+        text.replace(":10", ":9")
+    };
+    for project in ["other", ""] {
+        assert_eq!(moved("mine", project).await, moved("alone", project).await);
+    }
+    let admin = home.account("admin");
+    let target = format!("{CLUSTERS}/https%3A%2F%2F127.0.0.1:9?updatedFields=project");
+    let (_, text) = admin.refused("PUT", &target, &json!({"project": "other"})).await;
+    assert!(!text.starts_with("permission denied"), "{text}");
+}
+
 /// A3: the local cluster, and everything that the controller proves with its own identity, is shared. Whoever gives it to a
 /// project needs the same right without a project.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -54,8 +54,14 @@ fn api_125_creating_makes_keeps_refuses_or_changes() {
         plan_create(stored, &wanted(&changes).unwrap(), upsert)
     };
     assert!(matches!(make(None, json!({}), false).unwrap(), Change::Create(_)));
+    // INV-16: an owner deletes it and waits for it, so none is named by a caller (F4).
+    let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "theirs", "uid": "x"}]);
+    let owned = json!({"metadata": {"ownerReferences": owner}});
+    assert_eq!(make(None, owned.clone(), false).unwrap_err(), ApplicationError::Owned);
+    assert!(make(None, json!({"metadata": {"ownerReferences": []}}), false).is_ok());
     let object = stored(&json!({}));
     assert_eq!(make(Some(&object), json!({}), false).unwrap(), Change::Keep);
+    assert_eq!(make(Some(&object), owned, false).unwrap(), Change::Keep, "it is not written");
     let other = json!({"metadata": {"labels": {"old": null, "new": "1"}}, "spec": {"source": {"path": "q"}}});
     let refused = make(Some(&object), other.clone(), false).unwrap_err();
     assert_eq!(

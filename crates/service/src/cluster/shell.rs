@@ -120,8 +120,11 @@ impl<'a> Clusters<'a> {
     ) -> Result<Vec<(Cluster, Cluster)>, Error> {
         let mut found = Vec::new();
         for cluster in self.select(secrets, selector, Action::Update)? {
-            plan_update(secrets, &cluster.secret_name, update)?.for_caller(self.caller)?;
             let wanted = update.apply(&cluster);
+            super::check(&wanted)?;
+            // Whether another project has such a cluster is told to callers with the right there (SEC-25).
+            self.may(Action::Update, &wanted)?;
+            plan_update(secrets, &cluster.secret_name, update)?.for_caller(self.caller)?;
             found.push((cluster, wanted));
         }
         Ok(found)

@@ -355,12 +355,13 @@ impl Sources {
         .await
     }
 
-    /// A file by URL (RND-99).
+    /// A file by URL (RND-99), which a source names and no rule of its project permits: none of this machine.
     ///
     /// # Errors
     /// When it cannot be had.
-    pub async fn file(&self, repository: &Repository, url: &str) -> Result<Bytes, SourceError> {
-        self.remote_only(repository)?;
+    pub async fn file(&self, url: &str) -> Result<Bytes, SourceError> {
+        let nobodys = Repository { is_foreign: true, ..Repository::default() };
+        self.remote_only(&nobodys)?;
         let invalid =
             || SourceError::InvalidRepository { text: "the URL of the file is not valid".to_owned() };
         let (url, login) = without_login(Url::parse(url).map_err(|_error| invalid())?);
@@ -370,7 +371,7 @@ impl Sources {
         let trust = self.0.trust.lock().clone();
         let authorization = login.and_then(|(user, password)| basic(&user, password.expose()));
         let question = Question { authorization, ..Question::new(url, "*/*") };
-        let answer = self.0.web.ask((repository, &trust), question, self.0.options.exec_timeout).await?;
+        let answer = self.0.web.ask((&nobodys, &trust), question, self.0.options.exec_timeout).await?;
         answer.ok()?.bytes(FILE_BYTES_MAX).await
     }
 

@@ -7,10 +7,12 @@ use std::time::SystemTime;
 use hyper::header::{ACCEPT, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
+use tiphys_api::repo_url;
 use tiphys_exec::ExecError;
 use tiphys_render::{Tree, TreeError};
 
 use super::Sources;
+use crate::address;
 use crate::git::Git;
 use crate::http::{Ask, Direct, HttpAnswer};
 use crate::lfs::{LfsTree, Pointer, Pointers};
@@ -164,9 +166,13 @@ impl Sources {
             return Err(unavailable(&format!("it does not have the file {}", pointer.oid)));
         };
         // Certificates and exemptions are for the host that they were given for.
-        let place = self.0.trust.lock().clone().apply(&server_of(href)?)?.into_owned();
+        let trust = self.0.trust.lock().clone();
+        let place = trust.apply(&server_of(href)?)?.into_owned();
         let other = Direct::of(&place, &self.0.options)?.ok_or_else(|| unusable(&place))?;
         let is_same_server = other.server() == direct.server();
+        if !is_same_server && !trust.local_addresses {
+            address::check_host(&place.host(), &repo_url::redact(place.url.expose())).await?;
+        }
         let mut headers = HeaderMap::new();
         if is_same_server {
             direct.authorize(&mut headers);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tiphys_api::repository::Reach;
 use tiphys_api::settings::ProjectMatching;
 use tiphys_render::TreePath;
-use tiphys_source::{Freshness, Repository, Secret, SourceError, Sources};
+use tiphys_source::{Freshness, Repository, Secret, SourceError, Sources, Trust};
 
 use crate::web_server::{Reply, WebServer, packed, sha256};
 use crate::world::World;
@@ -157,6 +157,7 @@ async fn rnd_109_credentials_do_not_leave_their_host() {
         _ => Reply::of(404, ""),
     })
     .await;
+    world.sources.set_trust(local());
     for folder in ["/named", "/moved"] {
         for pass_credentials in [false, true] {
             let repository = with_credentials(&server.url(folder), pass_credentials);
@@ -166,6 +167,62 @@ async fn rnd_109_credentials_do_not_leave_their_host() {
         }
     }
     assert!(server.asked().iter().all(|asked| !asked.header("authorization").is_empty()));
+}
+
+/// Where another server of this machine may be named.
+fn local() -> Trust {
+    Trust { local_addresses: true, ..Trust::default() }
+}
+
+/// F1: what a source names by URL is read from no port of this machine, however it is spelt or redirected to.
+#[tokio::test]
+async fn sec_50_files_by_url_are_none_of_this_machine() {
+    let world = World::with(&[]).await;
+    let metrics = WebServer::start(|_| Reply::of(200, "application: blue")).await;
+    let port = metrics.host().trim_start_matches("127.0.0.1:").to_owned();
+    for host in ["127.0.0.1", "localhost", "2130706433", "0", "[::ffff:127.0.0.1]"] {
+        let url = format!("http://{host}:{port}/metrics");
+        let error = world.sources.file(&url).await.unwrap_err();
+        assert!(matches!(error, SourceError::InvalidRepository { .. }), "{error:?}");
+        assert!(error.to_string().contains("tiphys.renderer.localAddresses"), "{error}");
+    }
+    assert_eq!(metrics.asked().len(), 0);
+    world.sources.set_trust(local());
+    let text = world.sources.file(&metrics.url("/metrics")).await.unwrap();
+    assert_eq!(text.as_ref(), b"application: blue");
+}
+
+/// F1: a chart repository of the project may be on this machine; neither its index nor a redirect leads to other ports.
+/// One that the project does not permit may not.
+#[tokio::test]
+async fn sec_50_a_chart_repository_leads_to_no_other_port() {
+    let world = World::with(&[]).await;
+    let other = Arc::new(WebServer::start(|_| Reply::of(200, chart())).await);
+    let elsewhere = other.url("/web.tgz");
+    let server = WebServer::start(move |asked| match asked.path.as_str() {
+        "/named/index.yaml" => Reply::of(200, index(&elsewhere, "")),
+        "/moved/index.yaml" | "/own/index.yaml" => Reply::of(200, index("web.tgz", "")),
+        "/moved/web.tgz" => Reply::of(302, "").with("Location", &elsewhere),
+        "/own/web.tgz" => Reply::of(200, chart()),
+        _ => Reply::of(404, ""),
+    })
+    .await;
+    for folder in ["/named", "/moved"] {
+        let repository = Repository::anonymous(&server.url(folder));
+        let error = values(&world.sources, &repository, "1.2.3", true).await.unwrap_err();
+        assert!(error.to_string().contains("tiphys.renderer.localAddresses"), "{folder}: {error}");
+    }
+    assert_eq!(other.asked().len(), 0);
+    let own = Repository::anonymous(&server.url("/own"));
+    values(&world.sources, &own, "1.2.3", true).await.unwrap();
+    let before = server.asked().len();
+    let foreign = Repository { is_foreign: true, ..own };
+    let sources = world.restarted(|_| {});
+    let error = sources.chart_index(&foreign, Freshness::Fetch).await.unwrap_err();
+    assert!(error.to_string().contains("tiphys.renderer.localAddresses"), "{error}");
+    let error = sources.list_refs(&foreign, Freshness::Fetch).await.unwrap_err();
+    assert!(error.to_string().contains("tiphys.renderer.localAddresses"), "{error}");
+    assert_eq!(server.asked().len(), before);
 }
 
 fn with_credentials(url: &str, pass_credentials: bool) -> Repository {
@@ -190,6 +247,7 @@ async fn rnd_109_shared_credentials_go_where_the_project_may_read() {
         _ => Reply::of(404, ""),
     })
     .await;
+    world.sources.set_trust(local());
     let (own, both) = (server.url("/*"), vec![server.url("/*"), cdn.url("/*")]);
     for (folder, rules, is_shown) in [
         ("/named", vec![own.clone()], false),

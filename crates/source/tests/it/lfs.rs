@@ -5,7 +5,7 @@ use std::fs;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tiphys_render::TreePath;
-use tiphys_source::{Freshness, Repository, Secret, SourceError, Sources};
+use tiphys_source::{Freshness, Repository, Secret, SourceError, Sources, Trust};
 
 use crate::git_http::{Auth, GitServer};
 use crate::world::World;
@@ -95,6 +95,10 @@ async fn rep_76_credentials_do_not_go_where_the_repository_says_that_files_are()
     let world = world(&[(".lfsconfig", &config(&elsewhere))]).await;
     let server = GitServer::start(&world.root(), Auth::Basic("ci", "s3cret")).await;
     let repository = with_lfs(&server.url("repo"));
+    // SEC-50: another port of this machine is named by an operator only.
+    let error = read(&world.sources, &repository).await.unwrap_err();
+    assert!(error.to_string().contains("tiphys.renderer.localAddresses"), "{error}");
+    world.sources.set_trust(Trust { local_addresses: true, ..Trust::default() });
     let error = read(&world.sources, &repository).await.unwrap_err();
     assert!(matches!(error, SourceError::Denied { .. }), "{error}");
 

@@ -5,7 +5,7 @@ use std::fs;
 use tiphys_api::repository::Reach;
 use tiphys_api::settings::ProjectMatching;
 use tiphys_render::{EntryKind, TreeError, TreePath};
-use tiphys_source::{Freshness, Repository, Secret, Sources};
+use tiphys_source::{Freshness, Repository, Secret, Sources, Trust};
 
 use crate::git_http::{Auth, GitServer};
 use crate::world::World;
@@ -95,6 +95,11 @@ async fn rep_76_other_servers_get_no_credentials_and_harm_nothing_else() {
     };
     let commit = library(&world, "one").await;
     refer(&world, &[("theirs", &theirs.url("lib"), &commit), ("open", &open.url("lib"), &commit)]).await;
+    // SEC-50: another port of this machine is named by an operator only.
+    let strict = world.restarted(|_| {});
+    let error = read(&strict, &repository, "open/file").await.unwrap_err().to_string();
+    assert!(error.contains("tiphys.renderer.localAddresses"), "{error}");
+    world.sources.set_trust(Trust { local_addresses: true, ..Trust::default() });
     let error = read(&world.sources, &repository, "theirs/file").await.unwrap_err().to_string();
     assert!(error.starts_with("theirs is a git submodule, and its content is not known: "), "{error}");
     assert!(error.contains("no credentials matched this URL") && !error.contains("s3cret"), "{error}");

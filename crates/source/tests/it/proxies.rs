@@ -87,7 +87,7 @@ async fn tunnel(stream: TcpStream, wants: Option<&'static str>, calls: Arc<Mutex
 fn trusting(sources: &Sources, authority: &Authority) {
     let entry = ("127.0.0.1".to_owned(), authority.root.clone());
     let tls = Arc::new(TlsCertificates::read(&[entry].into()));
-    sources.set_trust(Trust { tls, known_hosts: None });
+    sources.set_trust(Trust { tls, ..Trust::default() });
 }
 
 async fn fetch(sources: &Sources, repository: &Repository) -> Result<String, SourceError> {

@@ -34,7 +34,7 @@ impl Authority {
 fn trust(entries: &[(&str, &str)]) -> Trust {
     let data: BTreeMap<String, String> =
         entries.iter().map(|(host, pem)| ((*host).to_owned(), (*pem).to_owned())).collect();
-    Trust { tls: Arc::new(TlsCertificates::read(&data)), known_hosts: None }
+    Trust { tls: Arc::new(TlsCertificates::read(&data)), ..Trust::default() }
 }
 
 /// Sources that ask in-process, and sources that leave everything to the git program.

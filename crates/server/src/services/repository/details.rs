@@ -76,7 +76,14 @@ async fn permitted(
         context.check(Resource::Applications, "create", &object)?;
         return Ok(None);
     };
-    let app = rules::read(&stored).map_err(tiphys_service::Error::from)?;
+    let app = match rules::read(&stored) {
+        Ok(app) => app,
+        // Only callers of its project may learn that it exists (SEC-25).
+        Err(error) if rules::names_project(&stored, &asked.app_project) => {
+            return Err(tiphys_service::Error::from(error).into());
+        }
+        Err(_unreadable) => return Err(hidden()),
+    };
     if app.project() != asked.app_project || !is_of(&app, source) {
         return Err(hidden());
     }
