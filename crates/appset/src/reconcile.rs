@@ -168,11 +168,20 @@ impl Plan {
     }
 }
 
-/// Decides what a pass does.
+/// Decides what a pass does. Where a rule about differences was stopped, Applications are not updated, as where a rule
+/// cannot be read: the fields that it protects would be overwritten (ASET-140).
 ///
 /// # Errors
 /// When questions are open.
 pub fn plan(facts: &PassFacts<'_>) -> Result<Plan, Stop> {
+    let plan = planned(facts)?;
+    match facts.ignore.ok().flatten().and_then(|rules| rules.stopped().pop_first()) {
+        Some(note) => planned(&PassFacts { ignore: Err(&note), ..*facts }),
+        None => Ok(plan),
+    }
+}
+
+fn planned(facts: &PassFacts<'_>) -> Result<Plan, Stop> {
     let set = facts.request.set;
     let settings = facts.request.settings;
     let policy = settings

@@ -488,6 +488,23 @@ fn aset_140_a_rule_that_is_none_fails_the_update() {
     assert_eq!(installation.condition(ERROR).1, "UpdateApplicationError");
 }
 
+/// The fields that a stopped rule protects were overwritten, and no condition named the rule.
+#[test]
+fn aset_140_a_stopped_rule_fails_the_update() {
+    let mut installation = Installation::new(World::default(), spec(&["a"]));
+    installation.pass();
+    let mut ruled = spec(&["a"]);
+    let deep = ".spec.source.path | select((reduce range(49000) as $i (0; [.])) != 0)";
+    ruled["ignoreApplicationDifferences"] = json!([{"jqPathExpressions": [deep]}]);
+    ruled["template"]["spec"]["source"]["path"] = json!("other");
+    installation.set.spec = set(ruled).spec;
+    let (done, _) = installation.pass();
+    assert_eq!((done.refused, done.updated.len()), (vec!["a".to_owned()], 0));
+    let (_, reason, message) = installation.condition(ERROR);
+    assert_eq!(reason, "UpdateApplicationError");
+    assert!(message.contains("nested more than 1000 levels deep"), "{message}");
+}
+
 #[test]
 fn aset_144_what_is_on_its_way_out_is_left_alone() {
     let mut installation = Installation::new(World::default(), spec(&["a", "b"]));

@@ -29,11 +29,13 @@ pub(crate) struct Weight {
 impl Weight {
     /// Steps of one search in a text of so many bytes.
     ///
-    /// As a rule an automaton takes a nanosecond for a byte. One that gets too many states is given up, and each state is
+    /// An automaton of few states takes a nanosecond for a byte. One that gets too many is given up, and each state is
     /// simulated; a search cannot be ended in the middle, so it is paid for as if that happened.
     pub(crate) fn search_steps(self, bytes: usize) -> usize {
-        let simulated = bytes.saturating_mul(self.states).div_ceil(STATES_OF_A_STEP);
-        simulated.max(bytes.div_ceil(BYTES_SEARCHED))
+        if self.states <= STATES_OF_A_STEP {
+            return bytes.div_ceil(BYTES_SEARCHED);
+        }
+        bytes.saturating_mul(self.states).div_ceil(STATES_OF_A_STEP)
     }
 }
 

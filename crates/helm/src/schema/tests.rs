@@ -63,11 +63,11 @@ fn sec_07_expressions_of_a_schema_are_charged_when_compiled() {
     assert!(validate(schema, json!(values)).unwrap_err().contains("takes too many steps"));
     let patterns = |count: usize| {
         let all: Vec<Value> =
-            (0..count).map(|number| json!({"pattern": format!("{}{number}", "[^a]".repeat(900))})).collect();
+            (0..count).map(|number| json!({"pattern": format!("{}{number}", "a".repeat(2_000))})).collect();
         json!({"anyOf": all})
     };
     assert_eq!(validate(patterns(10), json!(1)), Ok(()));
-    assert!(validate(patterns(600), json!(1)).unwrap_err().contains("the schema is too large"));
+    assert!(validate(patterns(1_100), json!(1)).unwrap_err().contains("the schema is too large"));
 }
 
 /// B8: a check went on, with its turn, after the rendering was given up.

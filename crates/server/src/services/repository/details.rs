@@ -16,7 +16,7 @@ use tiphys_render::plan::RenderContext;
 use tiphys_render::{Budget, Code as RenderCode, Inputs, Reason, RenderError};
 use tiphys_service::application as rules;
 use tiphys_service::fetcher::{FetchError, Fetcher, content};
-use tiphys_source::{Compute, Repository, Size};
+use tiphys_source::{Compute, Repository, Size, Turn};
 use tiphys_tree::Tree;
 use tiphys_wire::status::Code;
 
@@ -213,28 +213,36 @@ impl Look<'_> {
     }
 }
 
-/// Computes in a turn of a project: in a small one, and in the large one if the memory of that does not suffice. The turn
-/// ends with the work, also when the caller does not wait for it any more (INV-16).
+/// Computes in a turn of a project: in a small one, and in the large one if the memory of that does not suffice (INV-16).
 async fn in_turn<T: Send + 'static>(
     compute: &Compute,
     project: &str,
     budget: &Budget,
     work: impl Fn(&Budget) -> Result<T, RenderError> + Clone + Send + 'static,
 ) -> Result<T, Status> {
-    let run = async |size: Size, budget: Budget| {
-        let turn = compute.turn(project, size).await;
-        let work = work.clone();
-        let run = move || {
-            let _turn = turn;
-            work(&budget)
-        };
-        compute.run(run).await.map_err(|_panic| Status::internal("the source cannot be looked at"))
-    };
-    let found = match run(Size::Small, budget.small()).await? {
-        Err(error) if error.reason == Reason::MemoryExceeded => run(Size::Large, budget.clone()).await?,
+    let small =
+        attempt(compute.turn(project, Size::Small).await, compute, budget.small(), work.clone()).await?;
+    let found = match small {
+        Err(error) if error.reason == Reason::MemoryExceeded => {
+            attempt(compute.turn(project, Size::Large).await, compute, budget.clone(), work).await?
+        }
         found => found,
     };
     found.map_err(|error| failed(&error))
+}
+
+/// Computes within a budget. The turn ends with the work, also when the caller does not wait for it any more.
+async fn attempt<T: Send + 'static>(
+    turn: Turn,
+    compute: &Compute,
+    budget: Budget,
+    work: impl FnOnce(&Budget) -> Result<T, RenderError> + Send + 'static,
+) -> Result<Result<T, RenderError>, Status> {
+    let run = move || {
+        let _turn = turn;
+        work(&budget)
+    };
+    compute.run(run).await.map_err(|_panic| Status::internal("the source cannot be looked at"))
 }
 
 /// Ends work on another thread when nobody waits for it any more.
