@@ -71,12 +71,13 @@ async fn home(config: &str) -> Home {
     };
     let accounts = ["accounts.ann", "accounts.kim", "accounts.bo"].map(|name| (name, "login"));
     let map = [&accounts[..], &[("extension.config.echo", config)]].concat();
+    let roles = ["ci", "dev"].map(role);
     let setup = Setup::new()
         .config_map("argocd-cm", &map)
         .config_map("argocd-rbac-cm", &[("policy.csv", POLICY)])
         .project(
             "shop",
-            &json!({"sourceRepos": ["https://git/*"], "destinations": destinations, "roles": ["ci", "dev"].map(role)}),
+            &json!({"sourceRepos": ["https://git/*"], "destinations": destinations, "roles": roles}),
         )
         .with_extensions();
     let token = json!({"stringData": {"echo.token": "of-the-service"}});
