@@ -1,9 +1,10 @@
 //! Turns of work that computes for long, shared between projects (INV-13, INV-16).
 //!
 //! As many turns as the machine has processors, and one more for work that takes a lot of memory. A project holds all but
-//! one of them at the most, so whatever it renders, the others always have a turn between them. Of those that wait, the
-//! project that computed least of late comes first, and within a project who asked first: a project that keeps the
-//! machine busy waits for one that hardly uses it, and never the other way round for longer than one piece of work.
+//! one of them at the most, so whatever it renders, the others always have a turn between them. All projects that computed
+//! a lot of late leave one small turn to those that did not, however many they are. Of those that wait, the project that
+//! computed least of late comes first, and within a project who asked first: a project that keeps the machine busy waits
+//! for one that hardly uses it, and never the other way round for longer than one piece of work.
 //!
 //! Who is next is decided in [`State::next`], from numbers alone.
 
@@ -20,6 +21,8 @@ use crate::owner::owner;
 
 /// Time after which half of what a project computed is forgotten.
 const HALF_LIFE: Duration = Duration::from_mins(1);
+/// Seconds of late from which an owner uses a lot. Ordinary renderings take a hundredth of that.
+const MUCH: f64 = 5.0;
 /// Owners that are remembered although they hold no turn.
 const OWNERS_MAX: usize = 1_024;
 
@@ -50,6 +53,8 @@ pub struct Turn {
 
 struct State {
     free: [usize; 2],
+    /// Small turns, held or not.
+    small: usize,
     /// Turns that one owner holds at the most.
     share: usize,
     owners: HashMap<Arc<str>, Owner>,
@@ -76,15 +81,21 @@ impl Turns {
     /// Without a clock it does not count how long work takes: where a simulation has to repeat itself.
     pub fn new(small: usize, clock: Option<Clock>) -> Self {
         let small = small.max(2);
-        let state =
-            State { free: [small, 1], share: small - 1, owners: HashMap::new(), waiting: VecDeque::new() };
+        let state = State {
+            free: [small, 1],
+            small,
+            share: small - 1,
+            owners: HashMap::new(),
+            waiting: VecDeque::new(),
+        };
         Self { state: Arc::new(Mutex::new(state)), clock }
     }
 
     /// So many places, of which one owner holds a part. There is no large one.
     pub fn shared(places: usize, share: usize, clock: Clock) -> Self {
-        let (free, share) = ([places.max(1), 0], share.max(1));
-        let state = State { free, share, owners: HashMap::new(), waiting: VecDeque::new() };
+        let (small, share) = (places.max(1), share.max(1));
+        let state =
+            State { free: [small, 0], small, share, owners: HashMap::new(), waiting: VecDeque::new() };
         Self { state: Arc::new(Mutex::new(state)), clock: Some(clock) }
     }
 
@@ -147,10 +158,16 @@ impl Drop for Turn {
 impl State {
     /// The place of the one that is next among those that may have a turn: of the owner that used least, the first.
     fn next(&self, now: Duration) -> Option<usize> {
-        let may =
-            |waiting: &&Waiting| self.free(waiting.size) > 0 && self.owner(&waiting.owner).held < self.share;
+        // The last small turn is for those that used little. Where there is one place alone, it goes round.
+        let is_last = self.small > 1 && self.free(Size::Small) == 1;
+        let is_kept = |waiting: &Waiting| {
+            is_last && waiting.size == Size::Small && self.owner(&waiting.owner).used_at(now) > MUCH
+        };
+        let may = |(_, waiting): &(usize, &Waiting)| {
+            self.free(waiting.size) > 0 && self.owner(&waiting.owner).held < self.share && !is_kept(waiting)
+        };
         let mut best: Option<(usize, f64)> = None;
-        for (at, waiting) in self.waiting.iter().enumerate().filter(|(_, waiting)| may(waiting)) {
+        for (at, waiting) in self.waiting.iter().enumerate().filter(may) {
             let used = self.owner(&waiting.owner).used_at(now);
             if best.is_none_or(|(_, least)| used < least) {
                 best = Some((at, used));
@@ -282,7 +299,7 @@ mod tests {
         let turns = Turns::new(2, Some(clock));
         let busy = turns.take("busy", Size::Small).await;
         let other = turns.take("other", Size::Small).await;
-        time.advance(SECOND * 10);
+        time.advance(SECOND * 4);
         drop(busy);
         time.advance(SECOND);
         let busy = turns.take("busy", Size::Small).await;
@@ -300,6 +317,31 @@ mod tests {
         assert!(now(&mut fresh).is_none());
         drop(other);
         assert!(now(&mut again).is_some() || now(&mut fresh).is_some());
+    }
+
+    /// Two projects that compute without end held both turns of two processors, and a third one waited for minutes.
+    #[tokio::test]
+    async fn inv_16_projects_that_compute_a_lot_leave_a_turn_to_others() {
+        let (clock, time) = Clock::manual(Timestamp::UNIX_EPOCH);
+        for small in [2, 4] {
+            let turns = Turns::new(small, Some(clock.clone()));
+            let greedy: Vec<String> = (0..small + 2).map(|number| format!("greedy-{number}")).collect();
+            for owner in &greedy {
+                let turn = turns.take(owner, Size::Small).await;
+                time.advance(SECOND * 30);
+                drop(turn);
+            }
+            let held: Vec<_> =
+                greedy.iter().filter_map(|owner| turns.take(owner, Size::Small).now_or_never()).collect();
+            assert_eq!(held.len(), small - 1, "{small}");
+            assert!(turns.take("quiet", Size::Small).now_or_never().is_some(), "{small}");
+            drop(held);
+            // What was long ago does not count.
+            time.advance(HALF_LIFE * 10);
+            let held: Vec<_> =
+                greedy.iter().filter_map(|owner| turns.take(owner, Size::Small).now_or_never()).collect();
+            assert_eq!(held.len(), small, "{small}");
+        }
     }
 
     #[tokio::test]
