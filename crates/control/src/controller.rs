@@ -383,7 +383,7 @@ impl Controller {
     }
 
     /// Threads and turns of renderings and generations.
-    pub fn compute(&self) -> &Compute {
+    pub fn renderer_threads(&self) -> &Compute {
         &self.context.compute
     }
 

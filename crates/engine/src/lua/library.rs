@@ -311,9 +311,8 @@ fn replace(
 ) -> Result<(), Fault> {
     let own = subject.get(whole.clone()).unwrap_or_default();
     let result = match replacement {
-        Value::Function(function) => {
-            function.call::<Value>(MultiValue::from_iter(values(lua, meter, subject, captured)?))?
-        }
+        Value::Function(function) => function
+            .call::<Value>(values(lua, meter, subject, captured)?.into_iter().collect::<MultiValue>())?,
         Value::Table(table) => {
             match values(lua, meter, subject, captured.get(..1).unwrap_or_default())?.pop() {
                 Some(key) => table.get::<Value>(key)?,

@@ -149,18 +149,18 @@ impl<'a> Matcher<'a> {
             let end = self.end_of(item)?;
             match self.pattern.get(end) {
                 Some(b'?') => {
-                    if self.is_one(at, item..end)?
+                    if self.is_one(at, &(item..end))?
                         && let Some(found) = self.nested(at + 1, end + 1)?
                     {
                         return Ok(Some(found));
                     }
                     item = end + 1;
                 }
-                Some(b'+') if self.is_one(at, item..end)? => return self.most(at + 1, item..end),
-                Some(b'*') => return self.most(at, item..end),
-                Some(b'-') => return self.least(at, item..end),
+                Some(b'+') if self.is_one(at, &(item..end))? => return self.most(at + 1, &(item..end)),
+                Some(b'*') => return self.most(at, &(item..end)),
+                Some(b'-') => return self.least(at, &(item..end)),
                 Some(b'+') => return Ok(None),
-                _ if self.is_one(at, item..end)? => (at, item) = (at + 1, end),
+                _ if self.is_one(at, &(item..end))? => (at, item) = (at + 1, end),
                 _ => return Ok(None),
             }
         }
@@ -178,7 +178,7 @@ impl<'a> Matcher<'a> {
                 self.spend((end - item) / 4 + 1)?;
                 let byte = |at: Option<usize>| at.and_then(|at| self.subject.get(at)).copied().unwrap_or(0);
                 let (before, here) = (byte(at.checked_sub(1)), byte(Some(at)));
-                let is_border = !self.is_in_set(before, item..end) && self.is_in_set(here, item..end);
+                let is_border = !self.is_in_set(before, &(item..end)) && self.is_in_set(here, &(item..end));
                 Ok(is_border.then_some((at, end)))
             }
             digit => {
@@ -251,9 +251,9 @@ impl<'a> Matcher<'a> {
     }
 
     /// As many of an item as there are, then fewer.
-    fn most(&mut self, at: usize, item: Range<usize>) -> Attempt {
+    fn most(&mut self, at: usize, item: &Range<usize>) -> Attempt {
         let mut end = at;
-        while self.is_one(end, item.clone())? {
+        while self.is_one(end, item)? {
             end += 1;
         }
         loop {
@@ -268,12 +268,12 @@ impl<'a> Matcher<'a> {
     }
 
     /// As few of an item as possible, then more.
-    fn least(&mut self, mut at: usize, item: Range<usize>) -> Attempt {
+    fn least(&mut self, mut at: usize, item: &Range<usize>) -> Attempt {
         loop {
             if let Some(found) = self.nested(at, item.end + 1)? {
                 return Ok(Some(found));
             }
-            if !self.is_one(at, item.clone())? {
+            if !self.is_one(at, item)? {
                 return Ok(None);
             }
             at += 1;
@@ -306,7 +306,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Whether the byte at a position is what an item stands for.
-    fn is_one(&mut self, at: usize, item: Range<usize>) -> Result<bool, Problem> {
+    fn is_one(&mut self, at: usize, item: &Range<usize>) -> Result<bool, Problem> {
         self.spend(item.len() / 8 + 1)?;
         let Some(&byte) = self.subject.get(at) else { return Ok(false) };
         let second = self.pattern.get(item.start + 1).copied().unwrap_or_default();
@@ -320,7 +320,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Whether a byte is in a set, whose brackets are the ends of `item`.
-    fn is_in_set(&self, byte: u8, item: Range<usize>) -> bool {
+    fn is_in_set(&self, byte: u8, item: &Range<usize>) -> bool {
         let inner = self.pattern.get(item.start + 1..item.end - 1).unwrap_or_default();
         let (mut rest, is_in) = match inner.split_first() {
             Some((b'^', rest)) => (rest, false),
