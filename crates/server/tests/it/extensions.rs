@@ -65,10 +65,10 @@ fn config(address: &str) -> String {
 
 async fn home(config: &str) -> Home {
     let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
-    let role = |name| {
+    let roles = ["ci", "dev"].map(|name| {
         let policy = format!("p, proj:shop:{name}, applications, get, shop/*, allow");
         json!({"name": name, "policies": [policy]})
-    };
+    });
     let accounts = ["accounts.ann", "accounts.kim", "accounts.bo"].map(|name| (name, "login"));
     let map = [&accounts[..], &[("extension.config.echo", config)]].concat();
     let setup = Setup::new()
@@ -76,7 +76,7 @@ async fn home(config: &str) -> Home {
         .config_map("argocd-rbac-cm", &[("policy.csv", POLICY)])
         .project(
             "shop",
-            &json!({"sourceRepos": ["https://git/*"], "destinations": destinations, "roles": ["ci", "dev"].map(role)}),
+            &json!({"sourceRepos": ["https://git/*"], "destinations": destinations, "roles": roles}),
         )
         .with_extensions();
     let token = json!({"stringData": {"echo.token": "of-the-service"}});
