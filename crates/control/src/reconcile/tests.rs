@@ -543,12 +543,13 @@ async fn inv_16_an_application_waits_for_a_place_of_its_project() {
         let fill = || bench.context.gates.enter(&other, Priority::Urgent, [shared.clone()]);
         let inside: Vec<_> = std::iter::from_fn(fill).collect();
         assert!(!inside.is_empty());
-        let (requeue, writes) = bench.round().await;
-        assert_eq!((requeue, writes.len()), (Requeue::Done, 0), "{shared:?}");
-        assert_eq!(bench.context.scheduler.depth(), 0, "{shared:?}");
+        let (_, writes) = bench.round().await;
+        assert_eq!((writes.len(), bench.context.scheduler.depth()), (0, 0), "{shared:?}");
         drop(inside);
-        let called = bench.context.scheduler.next().await.unwrap();
-        assert_eq!(*called.key(), AppKey::new("argocd", "shop"), "{shared:?}");
+        // The last one that found no place stands before it.
+        for wanted in [&other, &AppKey::new("argocd", "shop")] {
+            assert_eq!(bench.context.scheduler.next().await.unwrap().key(), wanted, "{shared:?}");
+        }
     }
     let (_, writes) = bench.round().await;
     assert!(!writes.is_empty());

@@ -65,10 +65,10 @@ fn config(address: &str) -> String {
 
 async fn home(config: &str) -> Home {
     let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
-    let role = |name| {
+    let roles = ["ci", "dev"].map(|name| {
         let policy = format!("p, proj:shop:{name}, applications, get, shop/*, allow");
         json!({"name": name, "policies": [policy]})
-    };
+    });
     let accounts = ["accounts.ann", "accounts.kim", "accounts.bo"].map(|name| (name, "login"));
     let map = [&accounts[..], &[("extension.config.echo", config)]].concat();
     let roles = ["ci", "dev"].map(role);
