@@ -94,11 +94,12 @@ async fn sec_25_a_hidden_unreadable_application_is_missing() {
         assert_eq!(answer("theirs", rest).await, answer("missing", rest).await, "{rest}");
     }
     assert_eq!(answer("own", "?project=shop").await.0, 503);
+    let admin = home.account("admin");
     // The details of a source: as for a readable application of another project, with none of its text.
     let details = async |name: &str| {
         let asked = json!({"source": {"repoURL": "https://git/r", "path": "a"}, "appName": name, "appProject": "shop"});
         let target = "/api/v1/repositories/https%3A%2F%2Fgit%2Fr/appdetails";
-        kim.refused("POST", target, &asked).await
+        admin.refused("POST", target, &asked).await
     };
     let (status, text) = details("theirs").await;
     assert!(status == 403 && !text.contains("theirs") && !text.contains("server"), "{status} {text}");
