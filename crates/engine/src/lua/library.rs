@@ -309,7 +309,7 @@ fn replace(
     (captured, replacement): (&[Captured], &Value),
     made: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    let own = subject.get(whole.clone()).unwrap_or_default();
+    let own = subject.get(whole).unwrap_or_default();
     let result = match replacement {
         Value::Function(function) => function
             .call::<Value>(values(lua, meter, subject, captured)?.into_iter().collect::<MultiValue>())?,

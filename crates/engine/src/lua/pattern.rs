@@ -73,16 +73,9 @@ impl<'a> Matcher<'a> {
     }
 
     fn spend(&mut self, steps: usize) -> Result<(), Problem> {
-        match self.steps_left.checked_sub(steps as u64) {
-            Some(left) => {
-                self.steps_left = left;
-                Ok(())
-            }
-            None => {
-                self.steps_left = 0;
-                Err(Problem::Exhausted)
-            }
-        }
+        let left = self.steps_left.checked_sub(steps as u64);
+        self.steps_left = left.unwrap_or_default();
+        left.map(drop).ok_or(Problem::Exhausted)
     }
 
     /// End of the match at a position.

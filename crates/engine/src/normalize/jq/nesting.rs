@@ -120,7 +120,7 @@ pub(super) fn checked<'s>(term: Term<&'s str>) -> Term<&'s str> {
     }
 }
 
-fn checked_path<'s>(path: Path<Term<&'s str>>) -> Path<Term<&'s str>> {
+fn checked_path(path: Path<Term<&str>>) -> Path<Term<&str>> {
     let part = |part| match part {
         Part::Index(at) => Part::Index(checked(at)),
         Part::Range(from, to) => Part::Range(from.map(checked), to.map(checked)),
@@ -128,7 +128,7 @@ fn checked_path<'s>(path: Path<Term<&'s str>>) -> Path<Term<&'s str>> {
     Path(path.0.into_iter().map(|(one, opt)| (part(one), opt)).collect())
 }
 
-fn checked_pattern<'s>(pattern: Pattern<&'s str>) -> Pattern<&'s str> {
+fn checked_pattern(pattern: Pattern<&str>) -> Pattern<&str> {
     match pattern {
         Pattern::Var(name) => Pattern::Var(name),
         Pattern::Arr(items) => Pattern::Arr(items.into_iter().map(checked_pattern).collect()),
