@@ -103,15 +103,13 @@ impl ScmProviders {
     /// # Errors
     /// When the generator cannot be read, or names what must not be used.
     pub async fn secrets(ask: &ProviderAsk) -> Result<Vec<Secret<String>>, String> {
-        let credentials = match ask.question.kind {
-            Kind::PullRequest => {
-                let generator = PullRequestGenerator::read(&ask.question.generator).map_err(shown)?;
-                credentials(ask, generator.needs()).await?
-            }
-            _ => {
-                let generator = ScmGenerator::read(&ask.question.generator).map_err(shown)?;
-                credentials(ask, generator.needs()).await?
-            }
+        let generator = &ask.question.generator;
+        let credentials = if ask.question.kind == Kind::PullRequest {
+            let generator = PullRequestGenerator::read(generator).map_err(shown)?;
+            credentials(ask, generator.needs()).await?
+        } else {
+            let generator = ScmGenerator::read(generator).map_err(shown)?;
+            credentials(ask, generator.needs()).await?
         };
         Ok([credentials.token, credentials.password].into_iter().flatten().collect())
     }

@@ -71,7 +71,6 @@ async fn home(config: &str) -> Home {
     });
     let accounts = ["accounts.ann", "accounts.kim", "accounts.bo"].map(|name| (name, "login"));
     let map = [&accounts[..], &[("extension.config.echo", config)]].concat();
-    let roles = ["ci", "dev"].map(role);
     let setup = Setup::new()
         .config_map("argocd-cm", &map)
         .config_map("argocd-rbac-cm", &[("policy.csv", POLICY)])
