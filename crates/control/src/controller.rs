@@ -439,6 +439,14 @@ impl Controller {
             .map_or_else(String::new, |secret| secret.expose().clone())
     }
 
+    /// Runs a computation that takes long where the others run.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        self.context.compute.run(work).await
+    }
+
     /// Deliveries of webhooks that may be read at the same time (API-199).
     pub(crate) fn webhook_parallelism(&self) -> usize {
         self.context.world.load().settings.webhooks().parallelism
