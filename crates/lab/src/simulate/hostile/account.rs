@@ -28,9 +28,9 @@ const VAULT: &str = "vault";
 /// A plugin of that project's, and its address.
 const VAULT_PLUGIN: &str = "vault-plugin";
 pub(super) const VAULT_PLUGIN_URL: &str = "https://plugin.vault.example";
-/// Where ApplicationSets are.
+/// Where sets are.
 const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
-/// The ApplicationSet that the tenant makes.
+/// The set that the tenant makes.
 const SET: &str = "hostile-set";
 
 const JSON: &str = "application/json";
@@ -163,7 +163,7 @@ impl Account {
         self.direct(Method::POST, &format!("{core}/configmaps"), &plugin);
     }
 
-    /// An ApplicationSet that has something sent that is not the tenant's. Some exist already, as if a server of another
+    /// A set that has something sent that is not the tenant's. Some exist already, as if a server of another
     /// version had let them in.
     fn forge_set(&mut self) -> Option<String> {
         if self.chance.permille(700) {
