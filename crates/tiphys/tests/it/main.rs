@@ -4,6 +4,7 @@ mod appset;
 mod documents;
 mod examples;
 mod golden;
+#[expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 mod isolation;
 mod launch;
 mod names;
