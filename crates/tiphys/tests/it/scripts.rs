@@ -202,6 +202,7 @@ fn eng_69_eval_names_a_stopped_rule() {
 
 /// Comparing long texts is one instruction, which no step counts: only a process that can be killed ends this.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the program itself is what is tested")]
 fn sec_10_commands_run_scripts_in_children() {
     let folder = tempfile::tempdir().unwrap();
     let script = "local s = string.rep('a', 8000000) local t, u = s .. 'b', s .. 'c' \
