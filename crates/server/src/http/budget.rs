@@ -21,6 +21,8 @@ const MIB: usize = 1 << 20;
 /// A part of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pool {
+    /// Heads of requests whose callers are being found out, which waits for no client.
+    Arrivals,
     /// Requests of callers who are not known.
     Unknown,
     /// Small requests of known callers.
@@ -45,9 +47,10 @@ struct PoolLimits {
 }
 
 impl Pool {
-    /// Together 252 MiB, which no caller reaches alone: one has at most 118 MiB, and its address 16 MiB more.
+    /// Together 260 MiB, which no caller reaches alone: one has at most 118 MiB, and its address 16 MiB more.
     fn limits(self) -> PoolLimits {
         let (all, share, alone) = match self {
+            Self::Arrivals => (8 * MIB, 4 * MIB, 4 * MIB),
             Self::Unknown => (8 * MIB, 2 * MIB, 2 * MIB),
             Self::Small => (32 * MIB, 4 * MIB, 4 * MIB),
             Self::Large => (84 * MIB, 24 * MIB, 66 * MIB),
@@ -130,7 +133,7 @@ struct PoolBooks {
 
 #[derive(Debug, Default)]
 struct Books {
-    pools: [PoolBooks; 5],
+    pools: [PoolBooks; 6],
 }
 
 /// The budget of a process. Cloning is cheap.
@@ -229,8 +232,9 @@ impl Permit {
 
     fn books<T>(&self, change: impl FnOnce(&mut PoolBooks) -> T) -> T {
         let mut books = self.budget.books.lock();
-        let [unknown, small, large, answers, heads] = &mut books.pools;
+        let [arrivals, unknown, small, large, answers, heads] = &mut books.pools;
         change(match self.pool {
+            Pool::Arrivals => arrivals,
             Pool::Unknown => unknown,
             Pool::Small => small,
             Pool::Large => large,

@@ -27,6 +27,8 @@ const VALUES_MAX: usize = 500_000;
 const SMALL_BYTES_MAX: usize = 64 << 10;
 /// Time that every body may take.
 const LEAST_TIME: Duration = Duration::from_secs(30);
+/// The same where the caller is not known: a login is short, and there is less room for such bodies.
+const UNKNOWN_LEAST_TIME: Duration = Duration::from_secs(5);
 /// Bytes of a body for which one more second is granted.
 const BYTES_PER_SECOND: u64 = 8 << 10;
 /// Time between two pieces of a body.
@@ -68,7 +70,7 @@ impl Intake {
         (headers, meter): (&HeaderMap, Option<Meter>),
         bounds: Bounds,
     ) -> Result<Self, Status> {
-        let mut permit = budget.permit(Pool::Unknown, CallerKey::Address(peer));
+        let mut permit = budget.permit(Pool::Arrivals, CallerKey::Address(peer));
         let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_BYTES);
         permit.grow(bytes.sum())?;
         let (bytes_max, pace) = (bounds.unknown_bytes_max, Pace::begin());
@@ -76,15 +78,18 @@ impl Intake {
         Ok(Self { permit, bounds, bytes_max, is_decided: true, values: 0, pace, meter })
     }
 
-    /// Goes on for a caller who is known now.
+    /// Goes on for a caller who is known now, or stays unknown: bodies of such callers take no room that those with a token
+    /// need, also where all come from the address of one proxy.
     ///
     /// # Errors
     /// When there is no room for what came so far.
-    pub(crate) fn known(self, call: &Admitted) -> Result<Self, Status> {
+    pub(crate) fn known(mut self, call: &Admitted) -> Result<Self, Status> {
+        let caller = CallerKey::of(&call.identity, call.head.peer.ip());
         if !call.identity.is_trusted() {
+            self.permit.lock().become_of(Pool::Unknown, caller)?;
+            self.pace.least = UNKNOWN_LEAST_TIME;
             return Ok(self);
         }
-        let caller = CallerKey::of(&call.identity, call.head.peer.ip());
         self.permit.lock().become_of(Pool::Small, caller)?;
         Ok(Self { bytes_max: self.bounds.small_bytes_max, is_decided: false, ..self })
     }
@@ -262,16 +267,18 @@ impl TooLong {
 struct Pace {
     began: Instant,
     bytes: u64,
+    /// Time that is granted without any bytes.
+    least: Duration,
 }
 
 impl Pace {
     fn begin() -> Self {
-        Self { began: Instant::now(), bytes: 0 }
+        Self { began: Instant::now(), bytes: 0, least: LEAST_TIME }
     }
 
     /// When the next piece has to be there.
     fn deadline(&self) -> Instant {
-        let granted = LEAST_TIME + Duration::from_secs(self.bytes / BYTES_PER_SECOND);
+        let granted = self.least + Duration::from_secs(self.bytes / BYTES_PER_SECOND);
         (self.began + granted).min(Instant::now() + STALL_TIMEOUT)
     }
 }

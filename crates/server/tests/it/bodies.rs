@@ -137,3 +137,27 @@ async fn inv_10_the_streams_of_one_caller_share_a_limit() {
     // Others are not concerned.
     assert_eq!(home.account("kim").get(APPS).await.0, 200);
 }
+
+/// INV-16: whoever has no session fills the room of those without one, and keeps no caller with a token out, although
+/// both come from one address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sec_48_bodies_of_unknown_callers_keep_no_known_one_out() {
+    let home = home().await;
+    let kim = home.account("kim");
+    let head = "POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Content-Length: 16384\r\n\r\n";
+    let begun = [head.as_bytes(), &[b' '; 16_383]].concat();
+    let mut streams = Vec::new();
+    let mut is_full = false;
+    while !is_full && streams.len() < 1_000 {
+        for _ in 0..20 {
+            let mut stream = TcpStream::connect(home.server.address).await.unwrap();
+            stream.write_all(&begun).await.unwrap();
+            streams.push(stream);
+        }
+        let login = json!({"username": "kim", "password": "wrong"});
+        is_full = home.nobody().refused("POST", "/api/v1/session", &login).await.0 == 429;
+    }
+    assert!(is_full, "{} bodies", streams.len());
+    kim.ok("GET", APPS, &Value::Null).await;
+}
