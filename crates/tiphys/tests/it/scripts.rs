@@ -234,7 +234,7 @@ fn sec_10_commands_run_scripts_in_children() {
 #[test]
 fn sec_07_eval_renders_within_the_bounds_of_the_settings() {
     let render = |settings: Value| {
-        let input = json!({"source": {"repoURL": "https://git.acme.test/a", "path": "."}, "settings": settings,
+        let input = json!({"app": {"name": "a"}, "source": {"repoURL": "https://git.acme.test/a", "path": "."}, "settings": settings,
         "repos": [{"url": "https://git.acme.test/a", "files": {
             "Chart.yaml": "{apiVersion: v2, name: a, version: 1.0.0}",
             "templates/a.yaml": "{{ range until 200 }}{{ range until 500 }}{{ $x := sha256sum `x` }}{{ end }}{{ end }}{apiVersion: v1, kind: A, metadata: {name: a}}",
