@@ -321,7 +321,7 @@ mod tests {
         let compute = Compute::inline();
         let budget = Budget::default();
         let sizes = |budget: &Budget| Ok(budget.live_bytes);
-        let held = compute.turn("blue", Size::Small).await;
+        let held = [compute.turn("blue", Size::Small).await, compute.turn("green", Size::Small).await];
         let mut waiting = Box::pin(in_turn(&compute, "red", &budget, sizes));
         assert!((&mut waiting).now_or_never().is_none());
         drop(held);
