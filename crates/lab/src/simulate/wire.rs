@@ -409,8 +409,9 @@ impl Turn {
         let is_shared = object.contains("/events/") || object.contains("/applications/set-");
         let is_first = wires.state.lock().under_way.insert(object.clone());
         // What is hydrated has a second writer, of `status.sourceHydrator`; what that writes besides names a version.
+        // Both are refused when it is gone.
         let is_hydrated =
-            || wires.get(&object).is_some_and(|app| app.pointer("/spec/sourceHydrator").is_some());
+            || wires.get(&object).is_none_or(|app| app.pointer("/spec/sourceHydrator").is_some());
         if !is_first && !is_shared && !is_hydrated() {
             let text = format!("two writes of {object} at the same time");
             wires.observer.lock().broken(wires.now(), "INV-4", text);
