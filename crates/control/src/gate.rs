@@ -22,6 +22,8 @@ use crate::scheduler::Scheduler;
 pub(crate) enum Shared {
     /// A repository, by URL.
     Repository(String),
+    /// The same for one project, by its name and the URL: a repository may be one for all teams.
+    RepositoryOf(String, String),
     /// A destination cluster, by its identity.
     Cluster(ClusterKey),
     /// Workers of a project, whatever they do, by its name; of Applications that name a project which does not permit their
@@ -64,6 +66,8 @@ impl Limits {
             | Shared::Plugin(_)
             | Shared::LargeRenderingOf(_)
             | Shared::Rendering(_) => self.repository,
+            // Who waits there, waits for a turn to render as well, which others of the repository need not.
+            Shared::RepositoryOf(..) => (self.repository / 2).max(1),
             Shared::Cluster(_) | Shared::LargeRendering | Shared::Sources(_) => self.cluster,
             Shared::Project(_) => self.project,
         }
@@ -269,6 +273,21 @@ mod tests {
             assert_eq!(fetching.len(), workers / 2, "{workers}");
             assert!(fetch("quiet", 0).is_some(), "{workers}");
         }
+    }
+
+    /// One repository for all teams: whoever renders for long out of it keeps no other project from it.
+    #[test]
+    fn inv_16_a_project_has_half_of_the_places_at_a_repository() {
+        let gates = Gates::new(Limits::of(40), Scheduler::new(tiphys_source::Clock::real()));
+        let key = AppKey::new("argocd", "a");
+        let enter = |project: &str| {
+            let all = [Shared::RepositoryOf(project.into(), "one".into()), Shared::Repository("one".into())];
+            gates.enter(&key, Priority::Routine, all)
+        };
+        let greedy: Vec<_> = (0..20).filter_map(|_| enter("greedy")).collect();
+        assert_eq!(greedy.len(), 5);
+        let others: Vec<_> = (0..20).filter_map(|_| enter("quiet")).collect();
+        assert_eq!(others.len(), 5);
     }
 
     #[test]

@@ -163,9 +163,13 @@ fn places(
         let places = gates.enter(request.key, request.priority, all);
         places.ok_or_else(|| TargetError::Busy(text.to_owned()))
     };
-    let of_project = vec![Shared::Sources(request.project.name().to_owned())];
+    let project = request.project.name();
+    let of_project = vec![Shared::Sources(project.to_owned())];
     let mut places = enter(of_project, "too many sources of the project are worked on")?;
-    let repositories = urls.into_iter().map(|url| Shared::Repository(url.to_owned())).collect();
+    let of_url = |url: &str| {
+        [Shared::RepositoryOf(project.to_owned(), url.to_owned()), Shared::Repository(url.to_owned())]
+    };
+    let repositories = urls.into_iter().flat_map(of_url).collect();
     places.extend(enter(repositories, "too many applications wait for the repository")?);
     Ok(places)
 }
