@@ -103,6 +103,10 @@ pub(crate) fn concerns(context: &Context, app: &Application) -> bool {
 }
 
 async fn work_checks(context: Arc<Context>, cancel: CancellationToken) {
+    // An Application that is not known yet would have no directory, and read none (INV-16).
+    if cancel.run_until_cancelled(context.store.until_listed()).await.is_none() {
+        return;
+    }
     while let Some(lease) = cancel.run_until_cancelled(context.hydrations.checks.next()).await.flatten() {
         let key = lease.key().clone();
         let look = std::panic::AssertUnwindSafe(Box::pin(check::look(&context, &key))).catch_unwind().await;
@@ -120,6 +124,10 @@ async fn work_checks(context: Arc<Context>, cancel: CancellationToken) {
 }
 
 async fn work_groups(context: Arc<Context>, cancel: CancellationToken) {
+    // An Application that is not known yet would have no directory, and read none (INV-16).
+    if cancel.run_until_cancelled(context.store.until_listed()).await.is_none() {
+        return;
+    }
     while let Some(lease) = cancel.run_until_cancelled(context.hydrations.groups.next()).await.flatten() {
         let group = lease.key().clone();
         context.hydrations.running.lock().insert(group.clone());

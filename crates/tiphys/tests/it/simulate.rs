@@ -164,6 +164,15 @@ fn inv_6_a_tenants_account_shows_and_changes_nothing_foreign() {
     }
 }
 
+/// After a crash in the first seed the tenant's Application was in the first page of the list, and the owner of the
+/// directory in the second. In the other seed both were created in one second.
+#[test]
+fn inv_16_a_directory_has_its_owner_whatever_is_listed_first() {
+    for seed in [508, 528] {
+        assert_eq!(seeds_with_api(seed, 1).failed, 0, "a replay is named above");
+    }
+}
+
 #[test]
 fn inv_16_charts_that_cost_much_stall_no_other_project() {
     assert_eq!(seeds_with_api(12, 1).failed, 0, "a replay is named above");
