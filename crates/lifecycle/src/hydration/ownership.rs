@@ -169,12 +169,14 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Whether a claim would change what is read: of another project, and there before.
+    /// Whether a claim would change what is read: of another project, and there before, or created in the same second. API
+    /// servers tell no more than seconds, and a directory that is read must not depend on whose name comes first.
     pub fn is_affected(&self, claim: &Claim) -> bool {
+        let is_same_second = claim.age.held_since.is_none() && self.age.created == claim.age.created;
         claim.usage == Usage::Writes
             && self.project != claim.project
             && self.extent.reads(&claim.path)
-            && self.age < claim.age
+            && (is_same_second || self.age < claim.age)
     }
 }
 

@@ -214,3 +214,23 @@ fn inv_16_readers_keep_no_project_out_of_its_branch() {
     let same = Extent::Directory(path("apps/b"));
     assert!(lost(&same, &established), "nobody of the project writes there yet");
 }
+
+/// API servers tell creation times in seconds: the name decides between two claims, and never against a reader.
+#[test]
+fn inv_16_a_reader_of_the_same_second_was_there_before() {
+    let reader = |name: &str, created: &str| Reader {
+        project: "q".to_owned(),
+        extent: Extent::Directory(path("dry/x")),
+        age: age(name, created),
+    };
+    let lost = |reader: Reader, claim: &Claim| {
+        let branch = Branch { claims: vec![claim.clone()], readers: vec![reader] };
+        loss(claim, &branch)
+    };
+    let claim = claim("p", "claimant", "dry/x", "2026-01-01T00:00:00Z");
+    for name in ["a", "z"] {
+        assert_eq!(lost(reader(name, "2026-01-01T00:00:00Z"), &claim), Some(Loss::Read), "{name}");
+        assert_eq!(lost(reader(name, "2026-01-01T00:00:01Z"), &claim), None, "{name}");
+        assert_eq!(lost(reader(name, "2026-01-01T00:00:00Z"), &held(claim.clone(), 50)), None, "{name}");
+    }
+}
