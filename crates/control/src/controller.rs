@@ -382,8 +382,8 @@ impl Controller {
         &self.context.sources
     }
 
-    /// Threads and turns of renderings and generations.
-    pub fn renderer_threads(&self) -> &Compute {
+    /// Threads and turns of what computes for long: renderings, generations, payloads.
+    pub fn compute(&self) -> &Compute {
         &self.context.compute
     }
 
@@ -437,14 +437,6 @@ impl Controller {
             .settings
             .secret(key)
             .map_or_else(String::new, |secret| secret.expose().clone())
-    }
-
-    /// Runs a computation that takes long where the others run.
-    pub(crate) async fn compute<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, String> {
-        self.context.compute.run(work).await
     }
 
     /// Deliveries of webhooks that may be read at the same time (API-199).

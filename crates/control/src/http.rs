@@ -303,7 +303,7 @@ async fn arrive<T: Send + 'static>(
         shared.readings.get_or_init(|| tokio::sync::Semaphore::new(controller.webhook_parallelism()));
     let Ok(turn) = readings.acquire().await else { return Err(starting()) };
     // A signature over, and the text of, a large body take long.
-    let read = controller.compute(move || read(worker, arrived)).await;
+    let read = controller.compute().run(move || read(worker, arrived)).await;
     drop((turn, received));
     read.map_err(|panic| {
         tracing::error!(panic, "a payload could not be read");

@@ -10,6 +10,8 @@
 //! A question that cannot be answered completely is an error with a text, never an empty list (INV-8).
 
 mod answer;
+#[cfg(test)]
+mod fixtures;
 mod inputs;
 mod ledger;
 mod listings;

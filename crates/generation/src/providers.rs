@@ -215,43 +215,7 @@ mod tests {
     use tiphys_appset::facts::{Access, ProviderQuestion};
 
     use super::*;
-    use crate::services::{Referenced, References};
-
-    /// Secrets and `ConfigMap`s by namespace and name.
-    #[derive(Clone, Default)]
-    struct Objects(BTreeMap<(&'static str, &'static str), Referenced>);
-
-    impl Objects {
-        fn find(&self, namespace: &str, name: &str) -> Option<Referenced> {
-            let mut objects = self.0.iter();
-            objects.find(|(key, _)| **key == (namespace, name)).map(|(_, found)| found.clone())
-        }
-    }
-
-    impl References for Objects {
-        fn secret<'a>(
-            &'a self,
-            namespace: &'a str,
-            name: &'a str,
-        ) -> BoxFuture<'a, Result<Option<Referenced>, String>> {
-            Box::pin(async move { Ok(self.find(namespace, name)) })
-        }
-
-        fn config_map<'a>(
-            &'a self,
-            namespace: &'a str,
-            name: &'a str,
-        ) -> BoxFuture<'a, Result<Option<Referenced>, String>> {
-            self.secret(namespace, name)
-        }
-    }
-
-    fn referenced(labels: &[(&str, &str)], data: &[(&str, &str)]) -> Referenced {
-        let texts = |pairs: &[(&str, &str)]| {
-            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-        };
-        Referenced { labels: texts(labels), data: texts(data) }
-    }
+    use crate::fixtures::{Objects, referenced};
 
     fn ask(block: &Value, access: Access, objects: &Objects) -> ProviderAsk {
         let generator = json!({"github": block}).as_object().cloned().unwrap_or_default();

@@ -91,43 +91,8 @@ fn of_control_plane(purpose: Purpose, namespace: &str, name: &str) -> Reference 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use futures::future::BoxFuture;
-
     use super::*;
-
-    /// Secrets and `ConfigMaps` of one namespace, by name.
-    #[derive(Default)]
-    struct Objects(BTreeMap<&'static str, Referenced>);
-
-    impl Objects {
-        fn with(mut self, name: &'static str, labels: &[(&str, &str)], data: &[(&str, &str)]) -> Self {
-            let texts = |pairs: &[(&str, &str)]| {
-                pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-            };
-            self.0.insert(name, Referenced { labels: texts(labels), data: texts(data) });
-            self
-        }
-    }
-
-    impl References for Objects {
-        fn secret<'a>(
-            &'a self,
-            _namespace: &'a str,
-            name: &'a str,
-        ) -> BoxFuture<'a, Result<Option<Referenced>, String>> {
-            Box::pin(async move { Ok(self.0.get(name).cloned()) })
-        }
-
-        fn config_map<'a>(
-            &'a self,
-            namespace: &'a str,
-            name: &'a str,
-        ) -> BoxFuture<'a, Result<Option<Referenced>, String>> {
-            self.secret(namespace, name)
-        }
-    }
+    use crate::fixtures::Objects;
 
     const PART: [(&str, &str); 1] = [("app.kubernetes.io/part-of", "argocd")];
 

@@ -59,7 +59,7 @@ impl Live for Shows {
     }
 
     fn compute(&self) -> Option<Compute> {
-        Some(self.0.renderer_threads().clone())
+        Some(self.0.compute().clone())
     }
 
     fn tree<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Value, Status>> {

@@ -298,6 +298,15 @@ fn their_dry(world: &World, value: &str) {
     world.servers.commit(THEIRS, "main", files, 7).unwrap();
 }
 
+/// Two teams that share [`URL`], and have committed to what they render.
+async fn two_teams() -> World {
+    let world = world().await;
+    projects(&world, &[URL, THEIRS]).await;
+    dry(&world, &[("shop", "one")]);
+    their_dry(&world, "stolen");
+    world
+}
+
 /// A hydrator that renders the other team's repository into a directory of [`URL`].
 fn thief(path: &str) -> Value {
     json!({"drySource": {"repoURL": THEIRS, "path": "dry/thief", "targetRevision": "main"},
@@ -361,10 +370,7 @@ async fn inv_16_projects_of_one_branch_are_hydrated_apart() {
 #[tokio::test(start_paused = true)]
 async fn inv_16_directory_of_another_project_is_not_overwritten() {
     for path in ["apps/shop", "./apps//shop/", "apps", "apps/shop/below"] {
-        let world = world().await;
-        projects(&world, &[URL, THEIRS]).await;
-        dry(&world, &[("shop", "one")]);
-        their_dry(&world, "stolen");
+        let world = two_teams().await;
         create_in(&world, "red", "shop", &hydrator("shop"));
         world.pass(SOON).await;
         assert_eq!(current(&world, "shop")["phase"], "Hydrated");
@@ -394,11 +400,8 @@ async fn inv_16_directory_of_another_project_is_not_overwritten() {
 /// forged status and a copied claim, and while no controller runs that could have seen the change.
 #[tokio::test(start_paused = true)]
 async fn inv_16_older_application_takes_no_directory_in_use() {
-    let world = world().await;
+    let world = two_teams().await;
     key(&world);
-    projects(&world, &[URL, THEIRS]).await;
-    dry(&world, &[("shop", "one")]);
-    their_dry(&world, "stolen");
     create_in(&world, "blue", "thief", &thief("apps/thief"));
     world.pass(SOON).await;
     assert_eq!(current(&world, "thief")["phase"], "Hydrated", "{}", message(&world, "thief"));
@@ -481,10 +484,7 @@ async fn inv_16_branches_of_plain_sources_are_not_written() {
 /// INV-5, CTL-109: what is refused is told once, and looked at again without a write.
 #[tokio::test(start_paused = true)]
 async fn inv_5_a_refused_hydration_is_told_once() {
-    let world = world().await;
-    projects(&world, &[URL, THEIRS]).await;
-    dry(&world, &[("shop", "one")]);
-    their_dry(&world, "stolen");
+    let world = two_teams().await;
     create_in(&world, "red", "shop", &hydrator("shop"));
     world.pass(SOON).await;
     create_in(&world, "blue", "thief", &thief("apps/shop"));
@@ -526,11 +526,8 @@ async fn ctl_114_two_projects_share_a_branch() {
 /// INV-16: claims outlive a change of the key that they are signed with.
 #[tokio::test(start_paused = true)]
 async fn inv_16_claims_are_signed_anew_with_a_new_key() {
-    let world = world().await;
+    let world = two_teams().await;
     key(&world);
-    projects(&world, &[URL, THEIRS]).await;
-    dry(&world, &[("shop", "one")]);
-    their_dry(&world, "stolen");
     create_in(&world, "blue", "thief", &thief("apps/thief"));
     world.pass(SOON).await;
     create_in(&world, "red", "shop", &hydrator("shop"));
