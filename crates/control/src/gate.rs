@@ -66,7 +66,7 @@ impl Limits {
             | Shared::Plugin(_)
             | Shared::LargeRenderingOf(_)
             | Shared::Rendering(_) => self.repository,
-            // Who waits there, waits for a turn to render as well, which others of the repository need not.
+            // A place is held until the sources are rendered, however long that takes.
             Shared::RepositoryOf(..) => (self.repository / 2).max(1),
             Shared::Cluster(_) | Shared::LargeRendering | Shared::Sources(_) => self.cluster,
             Shared::Project(_) => self.project,
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// One repository for all teams: whoever renders for long out of it keeps no other project from it.
+    /// A project whose renderings take long leaves places at a repository that other projects use, too.
     #[test]
     fn inv_16_a_project_has_half_of_the_places_at_a_repository() {
         let gates = Gates::new(Limits::of(40), Scheduler::new(tiphys_source::Clock::real()));

@@ -138,8 +138,8 @@ async fn inv_10_the_streams_of_one_caller_share_a_limit() {
     assert_eq!(home.account("kim").get(APPS).await.0, 200);
 }
 
-/// INV-16: whoever has no session fills the room of those without one, and keeps no caller with a token out, although
-/// both come from one address.
+/// INV-16: callers without a session can fill the room of such callers; a caller with a token is served all the same, also
+/// from the same address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sec_48_bodies_of_unknown_callers_keep_no_known_one_out() {
     let home = home().await;
