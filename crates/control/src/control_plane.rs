@@ -198,6 +198,8 @@ impl ControlPlane {
         self.tracker.close();
         if tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await.is_err() {
             tracing::warn!("some work did not end in time; the next start goes on with it");
+            // What is computed for it ends with it, or the process would wait for that.
+            self.abandoned.cancel();
         }
         if let Some(lease) = &self.lease {
             lease.release().await;

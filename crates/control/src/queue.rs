@@ -8,7 +8,7 @@ mod measures;
 mod row;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(crate) use row::Row;
 
 /// Timers in the heap, per key, before outdated ones are thrown out.
 const TIMERS_PER_KEY_MAX: usize = 8;
+/// The same for entries of a list.
+const ENTRIES_PER_KEY_MAX: usize = 2;
 
 /// Which of two waiting keys goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,10 +171,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.shared.changed.notify_waiters();
     }
 
-    /// Number of keys that wait.
+    /// Number of keys that wait and are not held.
     pub fn depth(&self) -> usize {
         let state = self.shared.state.lock();
-        state.urgent.len() + state.routine.len()
+        // The lists have entries that mean nothing any more.
+        state.keys.values().filter(|key| key.waiting.is_some() && key.held.is_none()).count()
     }
 
     /// How the queue does (CTL-120).
@@ -279,10 +282,26 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
         };
         entry.waiting = Some((priority, since));
-        // A held key waits in no list; releasing it puts it into one. A raised key leaves a stale entry in the
-        // routine list, which `pop` skips.
+        // A held key waits in no list; releasing it puts it into one.
         if entry.held.is_none() {
-            self.list(priority).push_back(key);
+            self.put_into_list(key, priority);
+        }
+    }
+
+    /// A raised key leaves a stale entry in the routine list, which `pop` skips. It looks at few of that list while urgent
+    /// keys come, and whoever raises its keys again and again must not pile stale ones up (INV-10).
+    fn put_into_list(&mut self, key: K, priority: Priority) {
+        self.list(priority).push_back(key);
+        if self.routine.len() > ENTRIES_PER_KEY_MAX * self.keys.len() {
+            let keys = &self.keys;
+            let mut seen = HashSet::new();
+            self.routine.retain(|key| {
+                let waits = keys.get(key).is_some_and(|entry| {
+                    entry.held.is_none()
+                        && entry.waiting.is_some_and(|(priority, _)| priority == Priority::Routine)
+                });
+                waits && seen.insert(key.clone())
+            });
         }
     }
 
@@ -332,7 +351,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
         match entry.waiting {
             Some((priority, _)) => {
-                self.list(priority).push_back(key.clone());
+                self.put_into_list(key.clone(), priority);
                 return true;
             }
             None if entry.timer.is_none() => {
@@ -456,6 +475,33 @@ mod tests {
         assert_eq!((found[8].as_str(), found[17].as_str()), ("quiet-0", "quiet-1"));
         assert_eq!(found[9..17], flood[8..16], "in their order");
         assert_eq!(found[18..22], flood[16..], "in their order");
+    }
+
+    /// Found by seed 223 with an account: each key that was raised left an entry behind while others were due.
+    #[tokio::test(start_paused = true)]
+    async fn inv_10_keys_that_are_raised_again_and_again_pile_nothing_up() {
+        let queue = Queue::new();
+        let flood = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        for key in ["quiet-0", "quiet-1"] {
+            queue.add(key, Priority::Routine);
+        }
+        let mut quiet = 0;
+        for _ in 0..1_000 {
+            for key in flood {
+                queue.add(key, Priority::Routine);
+                queue.add(key, Priority::Urgent);
+            }
+            for _ in 0..=flood.len() {
+                let lease = queue.next().await.unwrap();
+                if lease.priority() == Priority::Routine {
+                    quiet += 1;
+                    queue.add(*lease.key(), Priority::Routine);
+                }
+            }
+            assert!(queue.size() <= 4 * (flood.len() + 2), "{}", queue.size());
+            assert_eq!(queue.depth(), 2);
+        }
+        assert_eq!(quiet, 1_000, "those that are due go on");
     }
 
     #[tokio::test(start_paused = true)]

@@ -117,7 +117,7 @@ async fn round(cx: &mut AppContext<'_>) -> Requeue {
             return Requeue::After(record::CONFLICT_AGAIN);
         };
         requeue = refreshed.requeue;
-        compared = refreshed.compared;
+        compared = refreshed.compared.map(|compared| sync::Made { compared, level: refresh.level });
     }
     if cx.app.operation.is_some() && !controller.read_only {
         let next = Box::pin(sync::carry_on(cx, compared)).await;

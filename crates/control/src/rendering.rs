@@ -238,8 +238,8 @@ impl Renders {
             return Ok((task, keys));
         }
         let look = self.looks.take(&task.request.context.project, Size::Small).await;
-        let cancelled = Arc::new(AtomicBool::new(false));
-        task.budget.cancelled = Some(Arc::clone(&cancelled));
+        let asks = Asks::new();
+        task.budget.cancelled = Some(asks.no_more());
         let tree = Arc::clone(tree);
         let job = self.compute.run(move || {
             let looked = look_at(tree.as_ref(), own.as_ref(), &task);
@@ -250,7 +250,6 @@ impl Renders {
             (task, keys)
         });
         let Ok(looked) = tokio::time::timeout(RENDER_TIMEOUT, job).await else {
-            cancelled.store(true, Ordering::Relaxed);
             return Err(TIMEOUT.to_owned());
         };
         looked.map_err(|panic| format!("rendering failed unexpectedly: {panic}"))
@@ -460,7 +459,7 @@ impl Renders {
     }
 
     /// Works within what a size allows, when its turn has come; says how long the turn was held. The turn ends with the
-    /// work, also when nothing waits for that any more.
+    /// work, which ends soon when nothing waits for that any more.
     async fn attempt<T: Send + 'static>(
         &self,
         wanted: &Wanted<'_>,
@@ -472,9 +471,9 @@ impl Renders {
         let turn = self.compute.turn(wanted.project, size).await;
         let began = self.clock.elapsed();
         self.metrics.waited(began.saturating_sub(before));
-        let cancelled = Arc::new(AtomicBool::new(false));
+        let asks = Asks::new();
         let mut budget = within(size, budget);
-        budget.cancelled = Some(Arc::clone(&cancelled));
+        budget.cancelled = Some(asks.no_more());
         let clock = self.clock.clone();
         let job = self.compute.run(move || {
             let _turn = turn;
@@ -483,16 +482,34 @@ impl Renders {
             Ok((done, clock.elapsed().saturating_sub(began)))
         });
         let outcome = match tokio::time::timeout(RENDER_TIMEOUT, job).await {
-            Err(_) => {
-                cancelled.store(true, Ordering::Relaxed);
-                Err(Failed::new(Why::Exhausted, TIMEOUT))
-            }
+            Err(_) => Err(Failed::new(Why::Exhausted, TIMEOUT)),
             Ok(Err(panic)) => {
                 Err(Failed::new(Why::Content, format!("rendering failed unexpectedly: {panic}")))
             }
             Ok(Ok(outcome)) => outcome,
         };
         (self.clock.elapsed().saturating_sub(began), outcome)
+    }
+}
+
+/// Somebody who waits for work in another thread. When it is dropped, because the time is over or the process stops, the
+/// work is told, and ends at its next step.
+struct Asks(Arc<AtomicBool>);
+
+impl Asks {
+    fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(false)))
+    }
+
+    /// True when nobody waits any more.
+    fn no_more(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

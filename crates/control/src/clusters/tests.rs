@@ -213,3 +213,40 @@ async fn inv_16_entries_of_one_server_share_no_index() {
     reconfigure(&pool, &alone, &changed);
     assert!(!first.is_stopped() && pool.in_use().len() == 1);
 }
+
+/// Each entry in use has an index: a project that registers and uses very many takes the memory of all.
+#[tokio::test]
+async fn inv_16_a_project_uses_so_many_clusters_of_its_own() {
+    let server = |number: usize| format!("https://127.0.0.1:{}", 1000 + number);
+    let entry = |number: usize, project: &str| {
+        let mut secret = cluster_secret(|secret| {
+            secret["data"]["server"] = server(number).into();
+            secret["data"]["name"] = format!("c-{project}-{number}").into();
+            secret["data"]["project"] = project.into();
+        });
+        secret["metadata"]["name"] = format!("c-{project}-{number}").into();
+        secret
+    };
+    let mut secrets: Vec<Value> = (0..101).map(|number| entry(number, "p")).collect();
+    secrets.extend([entry(0, "q"), entry(0, ""), cluster_secret(|_| {})]);
+    let old = world_with(&secrets, None);
+    let pool = pool(&old).await;
+    let key = |number: usize, project: &str| ClusterKey {
+        server: server(number).into(),
+        project: project.into(),
+    };
+    for number in 0..100 {
+        assert!(pool.slot(&key(number, "p")).is_ok(), "{number}");
+    }
+    let refused = pool.slot(&key(100, "p")).err().unwrap();
+    assert_eq!(
+        refused,
+        "100 clusters of project p are in use, as many as one project may have; the setting \
+         controller.project.clusters.max raises the bound"
+    );
+    assert!(pool.slot(&key(0, "p")).is_ok(), "one in use stays so");
+    assert!(pool.slot(&key(0, "q")).is_ok() && pool.slot(&key(0, "")).is_ok(), "others do not notice");
+    secrets.remove(7);
+    reconfigure(&pool, &world_with(&secrets, None), &old);
+    assert!(pool.slot(&key(100, "p")).is_ok(), "one that went leaves its place");
+}

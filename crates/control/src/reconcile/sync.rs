@@ -38,8 +38,15 @@ const UNREACHED_MAX: Duration = Duration::from_secs(30);
 /// Time until a cluster that is not listed yet is looked at again.
 const READY_AGAIN: SignedDuration = SignedDuration::from_millis(500);
 
+/// A comparison that was made before the operation was looked at.
+pub(super) struct Made {
+    pub(super) compared: Compared,
+    /// How its revisions were found.
+    pub(super) level: Level,
+}
+
 /// Carries the operation of an application on as far as it goes without waiting.
-pub(super) async fn carry_on(cx: &mut AppContext<'_>, compared: Option<Compared>) -> Requeue {
+pub(super) async fn carry_on(cx: &mut AppContext<'_>, compared: Option<Made>) -> Requeue {
     let mut compared = compared;
     for _ in 0..STEPS_IN_A_ROW {
         match step(cx, compared.take()).await {
@@ -50,7 +57,7 @@ pub(super) async fn carry_on(cx: &mut AppContext<'_>, compared: Option<Compared>
     Requeue::Now(Priority::Routine)
 }
 
-async fn step(cx: &mut AppContext<'_>, compared: Option<Compared>) -> Next {
+async fn step(cx: &mut AppContext<'_>, compared: Option<Made>) -> Next {
     let now = cx.controller.clock.now();
     let timeout = cx.world.settings.controller().sync_timeout.unwrap_or_default();
     let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
@@ -83,7 +90,7 @@ async fn step(cx: &mut AppContext<'_>, compared: Option<Compared>) -> Next {
 }
 
 /// Resolves what the operation is about and writes its first state, before anything is changed.
-async fn start(cx: &mut AppContext<'_>, operation: &Operation, compared: Option<Compared>) -> Next {
+async fn start(cx: &mut AppContext<'_>, operation: &Operation, compared: Option<Made>) -> Next {
     let now = cx.controller.clock.now();
     if operation.sync.as_ref().is_some_and(attempt::names_revision) {
         cx.memory.lock().named_at = Some(cx.controller.clock.elapsed());
@@ -91,11 +98,11 @@ async fn start(cx: &mut AppContext<'_>, operation: &Operation, compared: Option<
     // What is seen here may be old: another operation may have begun since (INV-4, F3).
     let first = PatchOptions { exclusive: true, ..PatchOptions::default() };
     let mut new = cx.app.clone();
-    let fits = |compared: &Compared| fits(cx, operation, compared, None);
+    let fits = |made: &Made| fits(cx, operation, made, None);
     // What the state of the operation before this one recorded says nothing about this one.
     let compared = compared.filter(fits);
     let state = match &compared {
-        Some(compared) => attempt::begin(&cx.app, operation, &compared.targets.revisions, now),
+        Some(made) => attempt::begin(&cx.app, operation, &made.compared.targets.revisions, now),
         None => OperationState {
             operation: operation.clone(),
             phase: OperationPhase::Running.into(),
@@ -118,28 +125,30 @@ async fn start(cx: &mut AppContext<'_>, operation: &Operation, compared: Option<
     }
 }
 
-/// Whether a comparison was made for exactly the sources and revisions of an operation.
-fn fits(
-    cx: &AppContext<'_>,
-    operation: &Operation,
-    compared: &Compared,
-    recorded: Option<&SyncResult>,
-) -> bool {
+/// Whether a comparison was made for exactly the sources and revisions of an operation. One that names no revision means
+/// what its branch is now: a comparison at revisions that were found earlier may be of an older commit than the one that
+/// was synced last (INV-3).
+fn fits(cx: &AppContext<'_>, operation: &Operation, made: &Made, recorded: Option<&SyncResult>) -> bool {
+    let compared = &made.compared;
     let Some(sync) = &operation.sync else { return false };
     if !sync.manifests.is_empty() || compared.comparison.failed.is_some() {
         return false;
     }
     let (sources, is_multi) = attempt::sources_of(&cx.app, operation);
     let wanted = attempt::wanted_revisions(sync, is_multi, recorded);
-    compared.targets.sources == SourcesId::of(&sources)
-        && (wanted.is_empty() || wanted == compared.targets.revisions)
+    let is_at_wanted = if wanted.is_empty() {
+        made.level == Level::ForceLatest
+    } else {
+        wanted == compared.targets.revisions
+    };
+    compared.targets.sources == SourcesId::of(&sources) && is_at_wanted
 }
 
 /// One pass of the engine.
 async fn one_pass(
     cx: &mut AppContext<'_>,
     operation: &Operation,
-    compared: Option<Compared>,
+    compared: Option<Made>,
     ending: Ending,
 ) -> Next {
     let resolved = match resolve(cx).await {
@@ -177,9 +186,9 @@ async fn one_pass(
             return save_message(cx, message).await;
         }
     }
-    let fitting = compared.filter(|compared| fits(cx, operation, compared, state.sync_result.as_ref()));
+    let fitting = compared.filter(|made| fits(cx, operation, made, state.sync_result.as_ref()));
     let compared = match fitting {
-        Some(compared) => compared,
+        Some(made) => made.compared,
         None => match compare(cx, &resolved, operation, &sync).await {
             Ok(compared) => compared,
             Err(Unavailable::NotReady) => return Next::wait(READY_AGAIN),

@@ -251,6 +251,32 @@ async fn sec_07_a_rendering_that_nobody_waits_for_keeps_its_turn_until_it_ends()
     drop(renders.compute.turn("other", Size::Large).await);
 }
 
+/// A chart that computes ended with its own bounds alone, up to 90 s after the process was told to stop.
+#[tokio::test]
+async fn inv_16_a_rendering_that_nobody_waits_for_ends() {
+    let renders = Renders::keeping(20_000, gates(), Compute::threads(), Clock::real(), Arc::new(InProcess));
+    let (began, begun) = mpsc::channel();
+    let (go, go_on) = mpsc::channel();
+    let slow = Arc::new(Slow { tree: chart(ENDLESS), began, go_on: Mutex::new(go_on) });
+    for _read in 0..100 {
+        go.send(()).unwrap();
+    }
+    let held = Arc::downgrade(&slow);
+    let waiting = tokio::spawn({
+        let renders = renders.clone();
+        async move { get(&renders, slow, within_steps("app", u64::MAX)).await.map(|_| ()) }
+    });
+    tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
+    waiting.abort();
+    assert!(waiting.await.is_err());
+    let ended = async {
+        while held.strong_count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), ended).await.expect("the computation ends");
+}
+
 /// Manifests that come with an operation take as much as those of sources, and took it in the task that asked.
 #[tokio::test]
 async fn sec_07_manifests_of_an_operation_wait_for_their_turn_too() {

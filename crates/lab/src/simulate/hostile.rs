@@ -222,14 +222,27 @@ impl Hostile {
 
     /// Whether another project's manifests are hydrated while it tries to keep them from that, and its own Applications
     /// have a status. Nothing has gone wrong for a while; afterwards it stops.
-    pub(super) fn calm(&mut self) {
-        if let Some(costs) = &self.costs {
+    pub(super) fn calm(&mut self, loses_events: bool) {
+        // What no event told of is found when everything is listed again, which is later.
+        if let Some(costs) = self.costs.as_ref().filter(|_| !loses_events) {
             costs.check();
         }
         if let Some(shelf) = &self.shelf {
-            shelf.check_current();
+            if !loses_events {
+                shelf.check_current();
+            }
             shelf.withdraw();
         }
+    }
+
+    /// Takes back what never comes to rest; whether there was something.
+    pub(super) fn pause(&self) -> bool {
+        self.shelf.as_ref().map(Shelf::withdraw).is_some()
+    }
+
+    /// Begins again after a pause; says what.
+    pub(super) fn intrude(&mut self) -> String {
+        self.shelf.as_mut().map(Shelf::intrude).unwrap_or_default()
     }
 
     /// Whether it has something to be calm about.

@@ -30,6 +30,8 @@ const STALE_WRITES_MAX: u64 = 30;
 
 /// Objects whose trees are kept.
 const TREES_MAX: usize = 256;
+/// Where the objects are that the tenant may change through the API server.
+const CALLERS_OBJECTS: &str = "/namespaces/hostile/";
 
 /// What all ways share; it outlives the controllers.
 pub(super) struct Wires {
@@ -52,6 +54,8 @@ pub(super) struct State {
     pub(super) writing: Vec<u64>,
     /// Whether nothing of this run was ever hidden or late: an event may be on its way for long.
     is_visible: bool,
+    /// Whether a caller of the API server changes objects of its own beside its controller.
+    pub(super) has_caller: bool,
     /// Objects that are being written.
     under_way: BTreeSet<String>,
     /// Hash of everything that was asked, with its time.
@@ -70,6 +74,7 @@ impl Wires {
         let trace = std::hash::DefaultHasher::new();
         let state = State {
             is_visible: faults.are_visible(),
+            has_caller: false,
             faults,
             chance,
             requests: 0,
@@ -406,8 +411,13 @@ impl Turn {
             object.push_str(body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("?"));
         }
         // Applications of a set have two controllers, and each says which version it saw.
-        let is_shared = object.contains("/events/") || object.contains("/applications/set-");
-        let is_first = wires.state.lock().under_way.insert(object.clone());
+        let mut is_shared = object.contains("/events/") || object.contains("/applications/set-");
+        let is_first = {
+            let mut state = wires.state.lock();
+            // What a caller patches or deletes, its Application may heal or prune at the same time, as with kubectl.
+            is_shared |= state.has_caller && object.contains(CALLERS_OBJECTS);
+            state.under_way.insert(object.clone())
+        };
         // What is hydrated has a second writer, of `status.sourceHydrator`; what that writes besides names a version.
         // Both are refused when it is gone.
         let is_hydrated =

@@ -240,6 +240,7 @@ impl World {
             world.neighbour = Some(Neighbour::install(wires, servers, &world.clock, choice, INCLUSIONS));
         }
         if is_attacked {
+            world.wires.state.lock().has_caller = has_account;
             let of_account = has_account.then_some(callers);
             world.hostile = Some(Hostile::install(&world.wires, &world.users.servers, apart, of_account));
         }
@@ -367,7 +368,7 @@ impl World {
         self.tell("calm");
         if self.hostile.as_ref().is_some_and(Hostile::intrudes) {
             self.pass(INTRUSION).await;
-            self.hostile.iter_mut().for_each(Hostile::calm);
+            self.hostile.iter_mut().for_each(|tenant| tenant.calm(loses_events));
         }
         settled::wait(self, loses_events).await;
     }
@@ -498,8 +499,14 @@ impl World {
             self.pass(Duration::from_millis(wait)).await;
         }
         self.users.calm();
+        // An intruder whose directory does not exist is tried again for ever, which is no rest.
+        let is_paused = self.hostile.as_ref().is_some_and(Hostile::pause);
         if settled::rest(self).await {
             truth::check(&self.wires, loses_events);
+        }
+        if is_paused && let Some(tenant) = &mut self.hostile {
+            let done = tenant.intrude();
+            self.tell(&done);
         }
         if self.chance.permille(500) {
             let done = self.users.delete_some();

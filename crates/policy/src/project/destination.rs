@@ -53,6 +53,13 @@ pub fn destination_permitted(
     clusters: ClusterLookup<'_>,
     matching: ProjectMatching,
 ) -> Decision {
+    // A pattern like `red-*` also matches `red-a/../blue-a`, which is a path and no namespace.
+    if !is_like_a_namespace(target.namespace) {
+        return Decision::denied(format!(
+            "destination namespace '{}' cannot be the name of a namespace",
+            target.namespace
+        ));
+    }
     let matches = match rules(&project.spec.destinations, target, matching) {
         Verdict::Permitted => true,
         Verdict::Denied => false,
@@ -71,6 +78,12 @@ pub fn destination_permitted(
         }
     }
     Decision::when(matches, || destination_refusal(project.name(), target.server, target.namespace))
+}
+
+/// Whether a text has only letters, digits, `-`, `_` and `.`. What else is wrong with a name is told by the API server;
+/// an empty one is that of objects without a namespace.
+fn is_like_a_namespace(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }
 
 /// Whether some destination of the project means a cluster, whatever the namespace; denials count (ASET-273).
@@ -202,6 +215,23 @@ mod tests {
 
     fn permitted(items: &[(&str, &str, &str)], at: Target<'_>) -> bool {
         destination_permitted(&project(items), at, Ok(&[]), ProjectMatching::Compat).permitted
+    }
+
+    #[test]
+    fn rep_140_a_path_is_no_namespace() {
+        let items = [("*", "", "red-*"), ("*", "", "!red-x")];
+        assert!(permitted(&items, target("https://p", "p", "red-a")));
+        assert!(permitted(&items, target("https://p", "p", "red-A_1.b")), "the API server refuses it");
+        for path in ["red-a/../blue-a", "red-a/pods/x", "red-%2e", "red-a?x", "red-a b", "red-\n"] {
+            let decision = destination_permitted(
+                &project(&items),
+                target("https://p", "p", path),
+                Ok(&[]),
+                ProjectMatching::Compat,
+            );
+            let text = format!("destination namespace '{path}' cannot be the name of a namespace");
+            assert_eq!(decision.message, Some(text));
+        }
     }
 
     #[test]

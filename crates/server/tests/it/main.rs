@@ -26,6 +26,7 @@ mod scopes;
 mod security;
 mod services;
 mod sso;
+mod strangers;
 mod streams;
 mod support;
 mod terminal;

@@ -65,6 +65,8 @@ fn inv_6_every_other_path_of_the_server_has_a_row() {
             paths.extend(found.filter(|path| path.starts_with('/')).map(str::to_owned));
         }
     }
+    // Paths that the pages and the proxy of extensions decide about themselves.
+    paths.extend(["/extensions/".to_owned(), "/*".to_owned()]);
     assert!(paths.contains("/terminal"), "{paths:?}: the way they are found is broken");
     covers("Other paths of the server", &paths);
 }
@@ -96,25 +98,30 @@ fn fields(schema: &Value, path: &str, leave_out: &[&str], found: &mut BTreeSet<S
     }
 }
 
-fn spec_of(kind: &str) -> Value {
+/// Members of a kind.
+fn schema_of(kind: &str) -> Value {
     let manifests = tiphys_api::crd::manifests();
     let definition = manifests.iter().find(|it| it["spec"]["names"]["kind"] == kind).unwrap();
-    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone()
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].clone()
 }
 
 #[test]
-fn inv_6_every_field_of_a_source_has_a_row() {
-    let spec = spec_of("Application");
+fn inv_6_every_field_of_an_application_has_a_row() {
     let mut found = BTreeSet::new();
-    for member in ["source", "sourceHydrator", "destination"] {
-        fields(&spec["properties"][member], member, &[], &mut found);
+    let schema = schema_of("Application");
+    // Each of several sources is as the only one.
+    for (name, schema) in schema["spec"]["properties"].as_object().unwrap() {
+        if name != "sources" {
+            fields(schema, name, &[], &mut found);
+        }
     }
+    fields(&schema["operation"], "operation", &["source", "sources"], &mut found);
     covers("What an Application names", &found);
 }
 
 #[test]
 fn inv_6_every_field_of_a_generator_has_a_row() {
-    let spec = spec_of("ApplicationSet");
+    let spec = schema_of("ApplicationSet")["spec"].clone();
     let generators = &spec["properties"]["generators"]["items"]["properties"];
     let mut found = BTreeSet::new();
     for (name, schema) in generators.as_object().unwrap() {
@@ -126,6 +133,26 @@ fn inv_6_every_field_of_a_generator_has_a_row() {
     covers("What a generator names", &found);
 }
 
+/// The fields of a template are those of an Application.
+#[test]
+fn inv_6_every_other_field_of_a_set_has_a_row() {
+    let mut found = BTreeSet::from(["template.*".to_owned()]);
+    for (name, schema) in schema_of("ApplicationSet")["spec"]["properties"].as_object().unwrap() {
+        if !["generators", "template"].contains(&name.as_str()) {
+            fields(schema, name, &[], &mut found);
+        }
+    }
+    covers("What else a set names", &found);
+}
+
+/// Whoever may write a project decides about these; no tenant should.
+#[test]
+fn inv_6_every_field_of_a_project_has_a_row() {
+    let mut found = BTreeSet::new();
+    fields(&schema_of("AppProject")["spec"], "spec", &["description"], &mut found);
+    covers("What a project permits", &found);
+}
+
 #[test]
 fn inv_6_tests_that_the_rows_name_exist() {
     let headings = [
@@ -133,6 +160,8 @@ fn inv_6_tests_that_the_rows_name_exist() {
         "Other paths of the server",
         "What an Application names",
         "What a generator names",
+        "What else a set names",
+        "What a project permits",
         "What everybody shares",
     ];
     let page = page();

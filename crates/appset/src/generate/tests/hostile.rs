@@ -71,3 +71,40 @@ fn aset_122_templates_that_loop_fail_the_generation() {
     assert_eq!(failure.reason, SetReason::RenderTemplateParamsError);
     assert!(failure.message.contains("metadata.name cannot be rendered"), "{}", failure.message);
 }
+
+/// Each template is far below its own bound, and a thousand of them end at the one of the set, whoever looks again.
+#[test]
+fn aset_122_a_thousand_elements_share_one_bound() {
+    let looping = |count: usize| {
+        let elements: Vec<Value> = (0..count).map(|n| json!({"n": format!("a{n}")})).collect();
+        set(json!({"goTemplate": true, "generators": [{"list": {"elements": elements}}],
+            "template": {"metadata": {"name": "{{ range until 5000 }}{{ end }}{{ .n }}"},
+                "spec": {"project": "default", "destination": {}}}}))
+    };
+    let world = World::default();
+    let environment = tiphys_go::template::Still(crate::fixtures::now());
+    let generated = |set: &ApplicationSet, work: &Work| {
+        let request = Request {
+            set,
+            settings: world.sets(),
+            matching: world.settings.project_matching(),
+            control_plane_namespace: "argocd",
+            fresh: false,
+            environment: &environment,
+            work,
+        };
+        generate(&request, &world).map(|generated| generated.applications.len())
+    };
+    let unbounded = Work::new(u64::MAX);
+    assert_eq!(generated(&looping(1), &unbounded), Ok(1));
+    let limit = 20 * (u64::MAX - unbounded.left());
+    assert_eq!(generated(&looping(10), &Work::new(limit)), Ok(10));
+    let work = Work::new(limit);
+    let thousand = looping(1_000);
+    for _look in 0..2 {
+        let Err(Stop::Failed(failure)) = generated(&thousand, &work) else { panic!() };
+        let bound = format!("more than {limit} steps together");
+        assert!(failure.message.contains(&bound), "{}", failure.message);
+        assert_eq!(work.left(), 0);
+    }
+}

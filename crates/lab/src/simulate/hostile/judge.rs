@@ -97,6 +97,15 @@ pub(in crate::simulate) fn write(
     }
 }
 
+/// Everything in a text that has the form of a uid.
+fn uids(text: &str) -> BTreeSet<&str> {
+    let bytes = text.as_bytes();
+    let dashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'-');
+    let is_first = |at: &usize| [5, 10, 15].iter().all(|more| bytes.get(at + more) == Some(&b'-'));
+    let first = dashes.map(|(at, _)| at).filter(is_first);
+    first.filter_map(|at| text.get(at.checked_sub(8)?..at + 28)).collect()
+}
+
 /// Judges an answer: it shows no object that the tenant's project does not permit.
 pub(super) fn answer(wires: &Wires, call: &ApiCall, answer: &ApiAnswer) {
     let mut broken = Vec::new();
@@ -107,12 +116,14 @@ pub(super) fn answer(wires: &Wires, call: &ApiCall, answer: &ApiAnswer) {
     if answer.text.contains(VAULT_VALUE) && !call.text().contains(VAULT_VALUE) {
         broken.push(("INV-6", "the content of a foreign object".to_owned()));
     }
-    for (kind, collection) in COLLECTIONS {
+    // Most answers have none, and lists are dear.
+    let shown_ids = uids(&answer.text);
+    for (kind, collection) in COLLECTIONS.into_iter().filter(|_| !shown_ids.is_empty()) {
         let list = wires.get(collection);
         let items = list.as_ref().and_then(|list| list.get("items")?.as_array()).into_iter().flatten();
-        let shown = items.filter(|item| !is_own(kind, item)).find(|item| {
-            answer.text.contains(text(item, "/metadata/uid")) && !text(item, "/metadata/uid").is_empty()
-        });
+        let shown = items
+            .filter(|item| !is_own(kind, item))
+            .find(|item| shown_ids.contains(text(item, "/metadata/uid")));
         if let Some(item) = shown {
             let (namespace, name) = (text(item, "/metadata/namespace"), text(item, "/metadata/name"));
             broken.push(("INV-6", format!("{kind} {namespace}/{name}")));
@@ -191,4 +202,17 @@ pub(super) fn twins(
     );
     let now = wires.now();
     wires.observer.lock().broken(now, "INV-6", text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inv_6_uids_are_found_wherever_they_stand() {
+        let (one, other) = ("419f24b3-5a2b-4837-8652-73ded2cb536f", "cb9c9d80-97c4-4b34-b9fd-33e06a45cd92");
+        let text = format!("-- a-b {{\"uid\":\"{one}\"}} x{other}y 2026-01-01T00:00:00Z {}", &one[..30]);
+        assert_eq!(uids(&text), BTreeSet::from([one, other]));
+        assert_eq!(uids("-1234-1234-1234-x"), BTreeSet::new());
+    }
 }

@@ -58,8 +58,14 @@ pub(super) fn find(context: &Context<'_>, (url, project): (&str, &str)) -> Resul
     let selected = select(&stored, url, &project).map(|found| found.chosen);
     let scope = selected.map_or("", |found| found.project.as_str());
     // Both count: what was asked for, and what is used, whatever it is called (A2).
-    for address in [Some(url), selected.map(|found| found.url.as_str())].into_iter().flatten() {
-        context.check_located(Resource::Repositories, "get", &Located { project: scope, address })?;
+    let addresses = [Some(url), selected.map(|found| found.url.as_str())];
+    let check = |project, address| {
+        context.check_located(Resource::Repositories, "get", &Located { project, address })
+    };
+    if addresses.into_iter().flatten().any(|address| check(scope, address).is_err()) {
+        // In which scope there is one is not told: the refusal is that of a repository that nobody registered (SEC-25).
+        check("", url)?;
+        return Err(hidden());
     }
     if !project.is_empty() {
         let known = installation.project(&project).map_err(|_unknown| hidden())?;
