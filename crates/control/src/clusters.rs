@@ -144,8 +144,6 @@ struct Rules {
     plugins: PluginPolicy,
     /// How fast each cluster is asked (REP-108).
     rate: Option<ClientRate>,
-    /// Entries of one project that are in use at the same time: each has an index of its own (INV-16).
-    of_project_max: usize,
 }
 
 impl Rules {
@@ -158,19 +156,7 @@ impl Rules {
             labels: custom_labels(world).into(),
             plugins: world.plugins.clone(),
             rate: world.settings.controller().client_rate,
-            of_project_max: world.settings.controller().project_clusters_max,
         }
-    }
-
-    /// Why another entry of a project does not come into use beside those that are.
-    fn refusal(&self, project: &str, in_use: usize) -> Option<String> {
-        let is_too_many = !project.is_empty() && in_use >= self.of_project_max;
-        is_too_many.then(|| {
-            format!(
-                "{in_use} clusters of project {project} are in use, as many as one project may have; the setting \
-                 controller.project.clusters.max raises the bound"
-            )
-        })
     }
 
     fn derive(&self) -> Derive {
@@ -319,10 +305,6 @@ impl Pool {
         }
         if let Some(slot) = used.get(key) {
             return Ok(Arc::clone(slot));
-        }
-        let in_use = used.keys().filter(|used| used.project == key.project).count();
-        if let Some(reason) = rules.refusal(&key.project, in_use) {
-            return Err(reason);
         }
         let slot = Arc::new(Slot { cell: OnceCell::new(), cancel: self.cancel.child_token() });
         used.insert(key.clone(), Arc::clone(&slot));

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tiphys_api::cluster::ClusterKey;
 
 use crate::app_key::AppKey;
+use crate::queue::row::prune;
 use crate::queue::{Priority, Row};
 use crate::scheduler::Scheduler;
 
@@ -108,6 +109,8 @@ impl Line {
             Priority::Urgent => self.urgent.push_back(key.clone()),
             Priority::Routine => self.routine.push_back(key.clone()),
         }
+        let standing = &self.standing;
+        prune(&mut self.routine, standing.len(), |key| standing.get(key) == Some(&Priority::Routine));
     }
 
     fn pop(&mut self) -> Option<(AppKey, Priority)> {
@@ -249,6 +252,30 @@ mod tests {
         assert_eq!(queue.depth(), 2);
         assert_eq!(*queue.next().await.unwrap().key(), key("c"));
         assert_eq!(*queue.next().await.unwrap().key(), key("b"));
+    }
+
+    /// The line of a gate that is never empty, as the queue.
+    #[test]
+    fn inv_10_applications_that_are_raised_again_and_again_pile_nothing_up() {
+        let key = |name: &str| AppKey::new("argocd", name);
+        let flood: Vec<AppKey> = (0..8).map(|number| key(&format!("flood-{number}"))).collect();
+        let mut line = Line::default();
+        for name in ["quiet-0", "quiet-1"] {
+            line.push(&key(name), Priority::Routine);
+        }
+        for _ in 0..1_000 {
+            for key in &flood {
+                line.push(key, Priority::Routine);
+                line.push(key, Priority::Urgent);
+            }
+            for _ in 0..=flood.len() {
+                let (key, priority) = line.pop().unwrap();
+                if priority == Priority::Routine {
+                    line.push(&key, Priority::Routine);
+                }
+            }
+            assert!(line.routine.len() <= 2 * (flood.len() + 2), "{}", line.routine.len());
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! number of keys, which is the number of applications.
 
 mod measures;
-mod row;
+pub(crate) mod row;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -22,8 +22,6 @@ pub(crate) use row::Row;
 
 /// Timers in the heap, per key, before outdated ones are thrown out.
 const TIMERS_PER_KEY_MAX: usize = 8;
-/// The same for entries of a list.
-const ENTRIES_PER_KEY_MAX: usize = 2;
 
 /// Which of two waiting keys goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -288,21 +286,15 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// A raised key leaves a stale entry in the routine list, which `pop` skips. It looks at few of that list while urgent
-    /// keys come, and whoever raises its keys again and again must not pile stale ones up (INV-10).
     fn put_into_list(&mut self, key: K, priority: Priority) {
         self.list(priority).push_back(key);
-        if self.routine.len() > ENTRIES_PER_KEY_MAX * self.keys.len() {
-            let keys = &self.keys;
-            let mut seen = HashSet::new();
-            self.routine.retain(|key| {
-                let waits = keys.get(key).is_some_and(|entry| {
-                    entry.held.is_none()
-                        && entry.waiting.is_some_and(|(priority, _)| priority == Priority::Routine)
-                });
-                waits && seen.insert(key.clone())
-            });
-        }
+        let keys = &self.keys;
+        row::prune(&mut self.routine, keys.len(), |key| {
+            keys.get(key).is_some_and(|entry| {
+                let priority = entry.waiting.map(|(priority, _)| priority);
+                entry.held.is_none() && priority == Some(Priority::Routine)
+            })
+        });
     }
 
     fn list(&mut self, priority: Priority) -> &mut VecDeque<K> {

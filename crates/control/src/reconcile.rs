@@ -109,6 +109,7 @@ async fn round(cx: &mut AppContext<'_>) -> Requeue {
     }
     let mut requeue = Requeue::Done;
     let mut compared = None;
+    let asked = cx.app.operation.clone();
     if let Some(refresh) = timing::decide(&cx.app, requested, intervals, seen, now) {
         let Ok(refreshed) = Box::pin(refresh::refresh(cx, refresh)).await else {
             // The other writer's version is read now, so that the next round does not meet it again (F11).
@@ -117,7 +118,9 @@ async fn round(cx: &mut AppContext<'_>) -> Requeue {
             return Requeue::After(record::CONFLICT_AGAIN);
         };
         requeue = refreshed.requeue;
-        compared = refreshed.compared.map(|compared| sync::Made { compared, level: refresh.level });
+        // An operation that came during the comparison means what the branch is after that.
+        let is_newest = refresh.level == Level::ForceLatest && cx.app.operation == asked;
+        compared = refreshed.compared.map(|compared| sync::Made { compared, is_newest });
     }
     if cx.app.operation.is_some() && !controller.read_only {
         let next = Box::pin(sync::carry_on(cx, compared)).await;

@@ -8,7 +8,6 @@ mod backoff;
 mod cache;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,7 +27,7 @@ use tiphys_render::{
     SourceType, Tree, TreeError, TreePath, WalkLimit, World as TemplateWorld, check_weight, command_lines,
     render,
 };
-use tiphys_source::{Clock, Secret, Size, Turns};
+use tiphys_source::{Clock, Secret, Size, StopOnDrop, Turns};
 
 use crate::app_key::AppKey;
 use crate::gate::{Gates, Shared};
@@ -238,8 +237,8 @@ impl Renders {
             return Ok((task, keys));
         }
         let look = self.looks.take(&task.request.context.project, Size::Small).await;
-        let asks = Asks::new();
-        task.budget.cancelled = Some(asks.no_more());
+        let waiting = StopOnDrop::default();
+        task.budget.cancelled = Some(waiting.is_dropped());
         let tree = Arc::clone(tree);
         let job = self.compute.run(move || {
             let looked = look_at(tree.as_ref(), own.as_ref(), &task);
@@ -247,6 +246,7 @@ impl Renders {
             let near = KnownDirectory { id: near_id, is_clean: looked.is_clean };
             let keys = Keys::of(tree.id(), (base, looked), (reach, near), &task);
             drop(look);
+            task.budget.cancelled = None;
             (task, keys)
         });
         let Ok(looked) = tokio::time::timeout(RENDER_TIMEOUT, job).await else {
@@ -471,9 +471,9 @@ impl Renders {
         let turn = self.compute.turn(wanted.project, size).await;
         let began = self.clock.elapsed();
         self.metrics.waited(began.saturating_sub(before));
-        let asks = Asks::new();
+        let waiting = StopOnDrop::default();
         let mut budget = within(size, budget);
-        budget.cancelled = Some(asks.no_more());
+        budget.cancelled = Some(waiting.is_dropped());
         let clock = self.clock.clone();
         let job = self.compute.run(move || {
             let _turn = turn;
@@ -489,27 +489,6 @@ impl Renders {
             Ok(Ok(outcome)) => outcome,
         };
         (self.clock.elapsed().saturating_sub(began), outcome)
-    }
-}
-
-/// Somebody who waits for work in another thread. When it is dropped, because the time is over or the process stops, the
-/// work is told, and ends at its next step.
-struct Asks(Arc<AtomicBool>);
-
-impl Asks {
-    fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
-    }
-
-    /// True when nobody waits any more.
-    fn no_more(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
-    }
-}
-
-impl Drop for Asks {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -2,13 +2,13 @@
 //! again (ASET-51). A tree is named by what it holds: whoever may see it is asked before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tiphys_appset::facts::{GitContent, GitFile};
 use tiphys_appset::generate::{find_directories, find_files};
-use tiphys_source::Compute;
+use tiphys_source::{Compute, StopOnDrop};
 use tiphys_tree::Tree;
 
 use crate::ledger::Given;
@@ -58,15 +58,6 @@ impl Default for Listings {
     }
 }
 
-/// Ends a walk whose result nobody waits for any more.
-struct Walk(Arc<AtomicBool>);
-
-impl Drop for Walk {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Listings {
     /// What is looked for in a tree.
     pub(crate) async fn get(
@@ -79,8 +70,8 @@ impl Listings {
         if let Some(found) = self.0.get(&key) {
             return Ok(found.into());
         }
-        let walk = Walk(Arc::default());
-        let (cancelled, what) = (Arc::clone(&walk.0), what.clone());
+        let waiting = StopOnDrop::default();
+        let (cancelled, what) = (waiting.is_dropped(), what.clone());
         let found =
             compute.run(move || find(&*tree, &what, &cancelled)).await?.map_err(|error| error.to_string())?;
         self.0.insert(key, found.clone());

@@ -19,8 +19,8 @@ use tiphys_api::settings::Settings;
 
 use crate::{Decision, pattern};
 
-pub(crate) use destination::destination_refusal;
 pub use destination::{ClusterLookup, Target, cluster_reachable, destination_permitted};
+pub(crate) use destination::{destination_refusal, namespace_refusal};
 pub use effective::{EffectiveInputs, effective, global_projects};
 pub use integrity::{SignaturePolicy, SignaturePolicyError, signature_policy};
 pub use orphans::{Candidate, is_orphan, monitors_orphans, orphan_warning};

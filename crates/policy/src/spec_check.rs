@@ -202,6 +202,9 @@ fn check_destination<'a>(
         _ => Finding::invalid(error.to_string()),
     })?;
     let target = Target::new(cluster, &destination.namespace);
+    if let Some(text) = crate::project::namespace_refusal(target.namespace) {
+        return Err(Finding::invalid(text));
+    }
     if destination_permitted(project, target, Ok(clusters.all()), facts.matching).permitted {
         return Ok(cluster);
     }

@@ -1,8 +1,12 @@
 //! How a process of ours starts, and how it says that it could not.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::program_pages;
+
+/// How long threads that compute are waited for at the end: those that are told to stop need a moment.
+const THREADS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs the process's one future, with threads and memory as a controller wants them.
 pub fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
@@ -22,7 +26,10 @@ pub fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
         Err(error) => return fail(&format!("cannot start: {error}"), 20),
     };
     drop(runtime.spawn(program_pages::give_back()));
-    match runtime.block_on(work) {
+    let done = runtime.block_on(work);
+    // What is computed on other threads is lost with the process anyway: nobody has to wait for it.
+    runtime.shutdown_timeout(THREADS_TIMEOUT);
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         // Errors of others tell their cause themselves: once is enough.
         Err(error) => fail(&tiphys_cluster::error_chain(error.as_ref()), 20),

@@ -1,5 +1,8 @@
 //! Threads as an argument: where long computations run.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::Clock;
 use crate::turns::{Size, Turn, Turns};
 
@@ -54,6 +57,24 @@ impl Compute {
     /// Runs a computation on this thread, telling other tasks of it to go elsewhere.
     pub fn here<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.threads.is_some() { tokio::task::block_in_place(work) } else { work() }
+    }
+}
+
+/// Somebody who waits for work on another thread. When they are dropped, because their time is over, the call is gone or the
+/// process stops, the work is told, and ends at its next step.
+#[derive(Debug, Default)]
+pub struct StopOnDrop(Arc<AtomicBool>);
+
+impl StopOnDrop {
+    /// True when nobody waits any more.
+    pub fn is_dropped(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

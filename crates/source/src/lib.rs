@@ -46,7 +46,7 @@ pub use allowance::FetchLimits;
 pub use charts::{ChartIndex, ChartVersion, IndexError};
 pub use checkout::{CheckoutLimits, checkout_files};
 pub use clock::{Clock, ManualClock};
-pub use compute::Compute;
+pub use compute::{Compute, StopOnDrop};
 pub use directory::{pack_directory, read_directory};
 pub use error::SourceError;
 pub use hydrate::{Directory as HydratedDirectory, Hydrated, Hydration, IsStale, Pushed};

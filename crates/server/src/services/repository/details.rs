@@ -1,6 +1,5 @@
 //! What a source holds, for somebody who edits it (API-174, REP-51, RND-153).
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use tiphys_render::plan::RenderContext;
 use tiphys_render::{Budget, Code as RenderCode, Inputs, Reason, RenderError};
 use tiphys_service::application as rules;
 use tiphys_service::fetcher::{FetchError, Fetcher, content};
-use tiphys_source::{Compute, Repository, Size, Turn};
+use tiphys_source::{Compute, Repository, Size, StopOnDrop, Turn};
 use tiphys_tree::Tree;
 use tiphys_wire::status::Code;
 
@@ -125,11 +124,10 @@ impl Look<'_> {
         let fetched = content(sources, repository, self.source, &self.source.target_revision).await;
         let (revision, tree) = fetched.map_err(|error| source_failed(&error))?;
         let request = Arc::new(context.request(self.source, &revision));
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let _stops = StopOnDrop(Arc::clone(&cancelled));
-        let budget = Budget { cancelled: Some(cancelled), ..Budget::of(installation.settings.renderers()) };
-        let compute = self.context.parts.live.as_ref().and_then(|live| live.compute());
-        let compute = compute.unwrap_or_else(|| OWN_COMPUTE.clone());
+        let waiting = StopOnDrop::default();
+        let cancelled = Some(waiting.is_dropped());
+        let budget = Budget { cancelled, ..Budget::of(installation.settings.renderers()) };
+        let compute = compute_of(self.context);
         let mut conversation = Conversation::default();
         loop {
             let (request, files) = (Arc::clone(&request), Arc::clone(&tree));
@@ -213,6 +211,12 @@ impl Look<'_> {
     }
 }
 
+/// Where computations of calls run: beside those of the controller, where there is one.
+pub(super) fn compute_of(context: &Context<'_>) -> Compute {
+    let compute = context.parts.live.as_ref().and_then(|live| live.compute());
+    compute.unwrap_or_else(|| OWN_COMPUTE.clone())
+}
+
 /// Computes in a turn of a project: in a small one, and in the large one if the memory of that does not suffice (INV-16).
 async fn in_turn<T: Send + 'static>(
     compute: &Compute,
@@ -243,15 +247,6 @@ async fn attempt<T: Send + 'static>(
         work(&budget)
     };
     compute.run(run).await.map_err(|_panic| Status::internal("the source cannot be looked at"))
-}
-
-/// Ends work on another thread when nobody waits for it any more.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// A source that cannot be looked at (RND-11).

@@ -1,6 +1,9 @@
 //! What is asked of repositories for somebody who writes an application: references, tags, charts, and folders that hold
 //! applications (API-174, REP-51..53).
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tiphys_api::AppProject;
@@ -11,16 +14,19 @@ use tiphys_render::kind::type_of_names;
 use tiphys_render::{EnabledTools, SourceType};
 use tiphys_service::Caller;
 use tiphys_service::repository::Repositories;
-use tiphys_source::{Freshness, Repository};
+use tiphys_source::{Freshness, Repository, Size, StopOnDrop};
 use tiphys_tree::{EntryKind, Tree, TreePath};
 use tiphys_wire::status::Code;
 
 use super::Query;
+use super::details::compute_of;
 use crate::call::Status;
 use crate::services::context::{Context, denied, hidden, source_failed};
 
 /// Folders that are looked into; a repository with more has to be asked about otherwise.
 const FOLDERS_MAX: usize = 20_000;
+/// How long they are looked for.
+const FOLDERS_TIMEOUT: Duration = Duration::from_secs(30);
 /// Levels of folders that are looked into.
 const DEPTH_MAX: usize = 64;
 
@@ -63,7 +69,7 @@ pub(super) fn find(context: &Context<'_>, (url, project): (&str, &str)) -> Resul
         context.check_located(Resource::Repositories, "get", &Located { project, address })
     };
     if addresses.into_iter().flatten().any(|address| check(scope, address).is_err()) {
-        // In which scope there is one is not told: the refusal is that of a repository that nobody registered (SEC-25).
+        // Those who may not get it where nobody registered it are not told whether somebody did (SEC-25).
         check("", url)?;
         return Err(hidden());
     }
@@ -139,20 +145,39 @@ pub(super) async fn applications(context: &Context<'_>, asked: &AppsQuery) -> Re
     let commit = commit.map_err(|error| source_failed(&error))?;
     let tree = sources.tree(&repository, &commit).await.map_err(|error| source_failed(&error))?;
     let enabled = EnabledTools::from(&installation.settings);
-    let looking = tokio::task::spawn_blocking(move || folders(&*tree, enabled));
-    let found = looking.await.map_err(|_ended| Status::internal("the repository cannot be looked at"))??;
+    let compute = compute_of(context);
+    let turn = compute.turn(project.name(), Size::Small).await;
+    let waiting = StopOnDrop::default();
+    let is_dropped = waiting.is_dropped();
+    let looking = compute.run(move || {
+        let _turn = turn;
+        folders(&*tree, enabled, &is_dropped)
+    });
+    let late = |_elapsed| {
+        let text = format!("looking at the folders took longer than {} s", FOLDERS_TIMEOUT.as_secs());
+        Status::new(Code::ResourceExhausted, text)
+    };
+    let looked = tokio::time::timeout(FOLDERS_TIMEOUT, looking).await.map_err(late)?;
+    let found = looked.map_err(|_panic| Status::internal("the repository cannot be looked at"))??;
     let items: Vec<Value> =
         found.iter().map(|(path, kind)| json!({"path": path, "type": kind.as_str()})).collect();
     Ok(json!({"items": items}))
 }
 
 /// Folders whose type is not just that of any folder, in the order of their paths.
-fn folders(tree: &dyn Tree, enabled: EnabledTools) -> Result<Vec<(String, SourceType)>, Status> {
+fn folders(
+    tree: &dyn Tree,
+    enabled: EnabledTools,
+    is_dropped: &AtomicBool,
+) -> Result<Vec<(String, SourceType)>, Status> {
     let mut found = Vec::new();
     let (mut open, mut looked) = (vec![(TreePath::root(), 0)], 0);
     while let Some((path, depth)) = open.pop() {
         looked += 1;
-        if looked > FOLDERS_MAX || depth > DEPTH_MAX {
+        if is_dropped.load(Ordering::Relaxed) {
+            return Err(Status::new(Code::Canceled, "nobody waits for the folders any more"));
+        }
+        if looked + open.len() > FOLDERS_MAX || depth > DEPTH_MAX {
             let text = format!("the repository has more than {FOLDERS_MAX} folders or {DEPTH_MAX} levels");
             return Err(Status::new(Code::ResourceExhausted, text));
         }
