@@ -5,7 +5,8 @@
 //! becomes free. Nobody asks in a circle.
 //!
 //! All that one project does has a bound, too, however many repositories and clusters it names: three quarters of the
-//! workers, and half of them for its sources.
+//! workers, and a quarter of them for its sources. The sources of all projects together take fewer than one cluster has
+//! places.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -30,8 +31,10 @@ pub(crate) enum Shared {
     /// Workers of a project, whatever they do, by its name; of Applications that name a project which does not permit their
     /// namespace, by the namespace and a slash.
     Project(String),
-    /// Sources of a project that are resolved, fetched and rendered, by its name.
-    Sources(String),
+    /// Sources that are resolved, fetched and rendered, of all projects together.
+    Sources,
+    /// The same of one project, by its name.
+    SourcesOf(String),
     /// A plugin, by its name; an empty one stands for all that are asked whether a source is theirs.
     Plugin(String),
     /// The one turn of sources that take much memory.
@@ -47,7 +50,7 @@ pub(crate) enum Shared {
 pub(crate) struct Limits {
     /// At one repository or plugin, or for renderings of one project, large ones besides.
     pub(crate) repository: usize,
-    /// At one cluster, for the turn of large renderings, or with the sources of one project.
+    /// At one cluster, or for the turn of large renderings; half of that with the sources of one project.
     pub(crate) cluster: usize,
     /// With Applications of one project.
     pub(crate) project: usize,
@@ -60,6 +63,10 @@ impl Limits {
         Self { repository: cluster.div_ceil(2), cluster, project: (workers - workers.div_ceil(4)).max(1) }
     }
 
+    fn sources(self) -> usize {
+        (self.cluster - self.cluster / 4).max(1)
+    }
+
     /// How many may be inside.
     fn at(self, shared: &Shared) -> usize {
         match shared {
@@ -69,7 +76,12 @@ impl Limits {
             | Shared::Rendering(_) => self.repository,
             // A place is held until the sources are rendered, however long that takes.
             Shared::RepositoryOf(..) => (self.repository / 2).max(1),
-            Shared::Cluster(_) | Shared::LargeRendering | Shared::Sources(_) => self.cluster,
+            Shared::Cluster(_) | Shared::LargeRendering => self.cluster,
+            // Whoever waits for a source keeps its place at the cluster, which most applications share: some of those
+            // places stay for work that needs no source, such as healing.
+            Shared::Sources => self.sources(),
+            // Two at least, so that one repository of a project does not hold up another.
+            Shared::SourcesOf(_) => self.cluster.div_ceil(2).max(2).min(self.sources()),
             Shared::Project(_) => self.project,
         }
     }
@@ -290,15 +302,48 @@ mod tests {
             };
             let fetch = |project: &str, number: usize| {
                 let all =
-                    [Shared::Sources(project.to_owned()), Shared::Repository(format!("{project}{number}"))];
+                    [Shared::SourcesOf(project.to_owned()), Shared::Repository(format!("{project}{number}"))];
                 gates.enter(&key, Priority::Urgent, all)
             };
             let greedy: Vec<_> = (0..workers).filter_map(|number| enter("greedy", number)).collect();
             assert!(greedy.len() < workers && 2 * greedy.len() >= workers, "{workers}");
             assert!(enter("quiet", workers).is_some(), "{workers}");
             let fetching: Vec<_> = (0..workers).filter_map(|number| fetch("greedy", number)).collect();
-            assert_eq!(fetching.len(), workers / 2, "{workers}");
+            let quarter = (workers / 2).div_ceil(2).max(2);
+            assert_eq!(fetching.len(), quarter.min(workers / 2), "{workers}");
             assert!(fetch("quiet", 0).is_some(), "{workers}");
+        }
+    }
+
+    /// Forty repositories that answer a byte a second had all places at the cluster that everybody deploys to, and nothing
+    /// there was healed for a minute.
+    #[test]
+    fn inv_16_slow_sources_leave_places_at_the_cluster() {
+        let key = AppKey::new("argocd", "a");
+        for workers in [8, 12, 40, 41] {
+            let gates = Gates::new(Limits::of(workers), Scheduler::new(tiphys_source::Clock::real()));
+            let enter = |project: &str| {
+                let cluster = Shared::Cluster(ClusterKey::shared("one"));
+                gates.enter(&key, Priority::Urgent, [Shared::Project(project.to_owned()), cluster])
+            };
+            // Who finds no place for its sources gives the others back.
+            let fetch = |project: &str, number: usize| {
+                let mut places = enter(project)?;
+                let sources = [Shared::SourcesOf(project.to_owned()), Shared::Sources];
+                places.extend(gates.enter(&key, Priority::Urgent, sources)?);
+                let repository = Shared::Repository(format!("{project}{number}"));
+                places.extend(gates.enter(&key, Priority::Urgent, [repository])?);
+                Some(places)
+            };
+            let mut held: Vec<_> = (0..workers).filter_map(|number| fetch("greedy", number)).collect();
+            assert!(fetch("quiet", 0).is_some(), "{workers}: one project leaves sources to the others");
+            for project in ["another", "third"] {
+                held.extend((0..workers).filter_map(|number| fetch(project, number)));
+            }
+            assert!(
+                enter("quiet").is_some(),
+                "{workers}: whatever projects do, what needs no source goes on"
+            );
         }
     }
 

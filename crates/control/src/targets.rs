@@ -164,7 +164,7 @@ fn places(
         places.ok_or_else(|| TargetError::Busy(text.to_owned()))
     };
     let project = request.project.name();
-    let of_project = vec![Shared::Sources(project.to_owned())];
+    let of_project = vec![Shared::SourcesOf(project.to_owned()), Shared::Sources];
     let mut places = enter(of_project, "too many sources of the project are worked on")?;
     let of_url = |url: &str| {
         [Shared::RepositoryOf(project.to_owned(), url.to_owned()), Shared::Repository(url.to_owned())]
