@@ -60,11 +60,11 @@ impl Interpreters {
         Self(None)
     }
 
-    /// Programs run in children: `program worker`.
+    /// Programs run in children: `program worker` with the process that they belong to.
     pub fn children(program: PathBuf, clock: &Clock) -> Self {
         let program = Program {
             path: program,
-            arguments: vec!["worker".to_owned()],
+            arguments: vec!["worker".to_owned(), std::process::id().to_string()],
             limits: Limits {
                 memory_bytes: MEMORY_BYTES_MAX,
                 cpu: PROCESSOR_TIME_MAX,

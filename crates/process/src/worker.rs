@@ -4,11 +4,13 @@
 //! Not for people. It was bound to its limits before it began. The controller asks over standard input, and kills it
 //! when an answer takes too long; nothing here has to be given back.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tiphys_control::{Interpreters, Surroundings};
 use tiphys_engine::scripts::{Runner, wire};
 use tiphys_exec::frame;
@@ -20,8 +22,13 @@ pub const PROGRAM: &str = "/proc/self/exe";
 /// Bytes of one question: an object, and a few programs.
 const QUESTION_BYTES_MAX: usize = 64 << 20;
 
-/// Answers until there are no more questions.
-pub fn run() -> ExitCode {
+/// How often a worker looks whether who started it is still there.
+const PARENT_LOOK: Duration = Duration::from_secs(1);
+
+/// Answers until there are no more questions, or until the process that `args` names is not its parent any more.
+pub fn run(args: &[OsString]) -> ExitCode {
+    let parent = args.first().and_then(|text| text.to_str()?.parse().ok());
+    parent.and_then(Pid::from_raw).into_iter().for_each(end_with);
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     // The controller that went away, or kills, needs no words.
     while let Ok(Some(question)) = frame::read(&mut input, QUESTION_BYTES_MAX) {
@@ -34,6 +41,18 @@ pub fn run() -> ExitCode {
         wire::answer(&question, |answer| frame::write(&mut output, &answer).is_ok());
     }
     ExitCode::SUCCESS
+}
+
+/// Ends this process soon after its parent. What computes reads no input, and would go on to its limits for nobody.
+fn end_with(parent: Pid) {
+    let watch = move || {
+        while rustix::process::getppid() == Some(parent) {
+            std::thread::sleep(PARENT_LOOK);
+        }
+        std::process::exit(0)
+    };
+    // Without the thread its limits end it.
+    drop(std::thread::Builder::new().name("parent".to_owned()).stack_size(64 << 10).spawn(watch));
 }
 
 /// Runs programs of an owner in children of this very program, which start with the first program.

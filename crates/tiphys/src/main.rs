@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
     match verb {
         Some(launch::VERB) => return launch::launch(rest),
-        Some("worker") => return worker::run(),
+        Some("worker") => return worker::run(rest),
         _ => launch::launch_through(worker::PROGRAM.into()),
     }
     // One crypto provider, installed before anything else (DEP-4). A second installation would be a bug.

@@ -1,6 +1,7 @@
 //! One program under several names (CLI-1).
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -74,4 +75,25 @@ fn cli_1010_what_is_wrong_with_a_kubeconfig_is_said_once() {
             assert_eq!(said.matches(part).count(), 1, "{part}: {said}");
         }
     }
+}
+
+/// SEC-10: a worker whose input stays open ends when the process that it was started for is not its parent.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the program itself is what is tested")]
+fn sec_10_a_worker_ends_with_the_process_it_was_started_for() {
+    let start = |parent: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
+        command.args(["worker", parent]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let mut orphan = start("1");
+    let held = orphan.stdin.take();
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || ended.send(orphan.wait().unwrap().code()));
+    assert_eq!(end.recv_timeout(Duration::from_mins(1)), Ok(Some(0)));
+    drop(held);
+    // One whose parent lives waits for questions.
+    let mut child = start(&std::process::id().to_string());
+    assert!(child.try_wait().unwrap().is_none());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
 }
