@@ -539,7 +539,7 @@ async fn inv_16_an_application_waits_for_a_place_of_its_project() {
     let bench = Bench::start().await;
     bench.create(|_| {});
     let other = AppKey::new("argocd", "other");
-    for shared in [Shared::Project("default".to_owned()), Shared::Sources("default".to_owned())] {
+    for shared in [Shared::Project("default".to_owned()), Shared::SourcesOf("default".to_owned())] {
         let fill = || bench.context.gates.enter(&other, Priority::Urgent, [shared.clone()]);
         let inside: Vec<_> = std::iter::from_fn(fill).collect();
         assert!(!inside.is_empty());
